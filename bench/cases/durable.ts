@@ -121,7 +121,7 @@ async function measureLog(context: CaseContext, synchronous: 'full' | 'normal') 
 /** A run on SQLite. */
 async function forgottenRun(server: BenchServer, order: TickOrder): Promise<TickRun> {
   const database = new Database(join(server.directory, 'bench.db'), { readonly: true })
-  const left = database.prepare('SELECT count(*) FROM heddle_event').pluck()
+  const left = database.prepare('SELECT count(*) FROM heddle_delivery').pluck()
   try {
     return await untilForgotten(server, order, async () => Number(left.get()))
   } finally {

@@ -41,7 +41,7 @@ export interface SubscribeOptions {
   timeoutMs?: number
   /** Subscribers of one group share the events: each goes to one of them. In one thread they take turns. Default: the subscriber's own identity. */
   group?: string
-  /** Every thread that hosts the subscriber gets every event. Default false: one of them does. */
+  /** Every thread that hosts the subscriber gets every event. On SQLite, a restart drops broadcasts that are not handled yet. Default false: one thread gets it. */
   broadcast?: boolean
   /**
    * Deliveries that the subscriber's group handles at a time in one process, whatever the number of its lanes; with `broadcast` in one thread.
@@ -127,7 +127,7 @@ export interface EventBus {
   /** Delivers a dead letter once more, to its own subscriber only. False when there is no such dead letter, or its subscriber no longer exists. */
   replayDeadLetter(id: string): Awaitable<boolean>
   /**
-   * Replays the letters for which the filter holds, the oldest first. What becomes of each is in `getDeadLetters({ replayed: true })`.
+   * Replays the dead letters for which the filter holds, the oldest first. What becomes of each is in `getDeadLetters({ replayed: true })`.
    * @param filter `limit`: from 1 to 10,000, default 1000
    * @returns how many were replayed: not those whose subscribers no longer exist
    * @throws EVENT_OPTIONS_INVALID
@@ -165,7 +165,7 @@ export interface DeadLetterFilter {
   subscriber?: string
   /** A part of the error's message. */
   error?: string
-  /** Letters of this time or later, and before that time. */
+  /** Dead letters of this time or later, and before that time. */
   since?: Date | string
   until?: Date | string
   /** Those that events wait for: the keys that are held up. */
@@ -180,7 +180,7 @@ export interface DeadLetterPage extends DeadLetterFilter {
   replayed?: boolean
   /** How many at most, from 1 to 1000. Default 1000. */
   limit?: number
-  /** Only letters that are older than this one: the id of the first letter of the page before. */
+  /** Only dead letters older than this one: the id of the first dead letter of the page before. */
   before?: string
 }
 
@@ -191,7 +191,7 @@ export interface LetterReplay {
   outcome: 'running' | 'done' | 'failed'
   /** Why it has failed again. */
   error?: string
-  /** The letter that it has become then. */
+  /** The id of the new dead letter. */
   letter?: string
 }
 
@@ -228,14 +228,14 @@ export interface BusTransport {
   checkPublication: PublicationCheck | null
   /** What goes with a run of a transaction of a plugin: it makes its `tx` a Tx. @param emitter the plugin */
   beginTransaction(emitter: string): TransactionCompanion
-  /** The database of the durable log does not take something at the moment: the primary tries whether it takes events. */
+  /** The database does not take something at the moment: the primary tests whether it takes events. */
   storeRefused?(): void
   publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string>
   request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload>
   subscribe(subscription: Subscription): () => void
   addListener(listener: (record: EventRecord) => void): () => void
   addFailureListener(listener: FailureListener): () => void
-  /** @param event of the letter */
+  /** @param event of the dead letter */
   editDeadLetter(id: string, event: string, payload: Payload): Awaitable<boolean>
   readonly services: HubServices
 }

@@ -73,7 +73,9 @@ export class LaneBus extends ThreadBus {
 
   protected subscribed(subscriberIndex: number, subscription: SubscriptionManifest): void {
     // Before that, they go to the primary with the manifest.
-    if (this.kernel.isBooted) this.#options.post({ type: 'subscribe', subscriberIndex, subscription })
+    if (!this.kernel.isBooted) return
+    this.eventLog.memory.subscribing()
+    this.#options.post({ type: 'subscribe', subscriberIndex, subscription })
   }
 
   protected unsubscribed(subscriberIndex: number): void {

@@ -131,9 +131,10 @@ export class RingPublisher implements Publisher {
     })
   }
 
-  /** Hands on an event that is stored. It is never refused, and not answered. */
-  handOn(frame: EventFrame): void {
+  /** Hands on an event that is stored. It is never refused, and not answered. @param hasPayload false: it is read from the store */
+  handOn(frame: EventFrame, hasPayload: boolean): void {
     const outbox = this.#outbox
+    if (!hasPayload) frame.payload = ''
     const at = outbox.begin(eventMaxBytes(frame, 'text'), true, true)
     if (at >= 0) outbox.end(writeEvent(outbox, at, frame, 'text'), KIND.STORED, 0)
   }

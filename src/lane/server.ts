@@ -18,8 +18,9 @@ import { mountEndpoints } from '../runtime/endpoint/files/static-files.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { RequestSteps } from '../runtime/endpoint/request-thread.ts'
 import { type EventLog, LogPublisher } from '../runtime/event-log/event-log.ts'
-import { staysInProcess } from '../runtime/event-log/tables.ts'
 import { writeChanges } from '../runtime/event-log/write-changes.ts'
+import { staysInProcess } from '../runtime/event-store/database.ts'
+import { writeStoreChanges } from '../runtime/event-store/write-changes.ts'
 import { eventLogOf } from '../runtime/host/bus.ts'
 import { servicesOver } from '../runtime/host/services.ts'
 import { activeTools } from '../runtime/kernel/discover.ts'
@@ -40,6 +41,7 @@ import { AnswerCell } from '../transport/memory/words.ts'
 import type { LaneInit, SharedMount, ToLane, ToPrimary } from '../transport/messages.ts'
 import type { Inbox } from '../transport/rings/inbox.ts'
 import { Outbox } from '../transport/rings/outbox.ts'
+import type { StoreAnswer, StoreChanges } from '../transport/store-changes.ts'
 import { BootTurns } from './boot-turns.ts'
 import { Builtins, type Change } from './builtins.ts'
 import { ChildProcesses, ENDING_MAX_MS } from './child-processes.ts'
@@ -153,7 +155,8 @@ export class LaneServer {
     this.#publisher = publisher
     const eventLog = eventLogOf(kernel)
     this.#log = eventLog
-    const handOn = (frame: EventFrame): void => publisher.handOn(frame)
+    // On a file the primary reads it.
+    const handOn = (frame: EventFrame): void => publisher.handOn(frame, eventLog.isOnServer)
     const services = servicesOver((method, args) => calls.call('#host', method, args))
     const isLogged = settings.eventBusDriver === 'database'
     const bus = new LaneBus(kernel, isLogged ? new LogPublisher(eventLog, handOn) : publisher, {
@@ -408,14 +411,16 @@ export class LaneServer {
     this.#post({ type: 'job-done', run, error })
   }
 
-  async #writeLog(batch: number, changes: LogChanges): Promise<void> {
+  async #writeLog(batch: number, changes: LogChanges | StoreChanges): Promise<void> {
     let error: string | null = null
+    let answer: StoreAnswer = { promoted: [] }
     try {
-      await writeChanges(this.#log.database, changes, this.#log.memory.epoch)
+      if ('promoteMs' in changes) answer = await writeStoreChanges(this.#log.database, changes)
+      else await writeChanges(this.#log.database, changes, this.#log.memory.epoch)
     } catch (thrown) {
       error = messageOf(thrown)
     }
-    this.#post({ type: 'log-written', batch, error })
+    this.#post({ type: 'log-written', batch, error, answer })
   }
 
   /** The primary drains a lane when nothing is in flight there except streams, and files that have had their time. It has closed the lane's sockets by then: their last frames are on the way. */

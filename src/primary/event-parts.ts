@@ -7,7 +7,7 @@ import { type EventLog, LogPublisher } from '../runtime/event-log/event-log.ts'
 import { eventLogOf } from '../runtime/host/bus.ts'
 import type { ThreadKernel } from '../runtime/kernel/thread.ts'
 import { asBytes, type EventFrame } from '../transport/frames/event-frame.ts'
-import { DurableLog } from './event-log/durable-log.ts'
+import { Durable } from './event-log/durable.ts'
 import { LogLanes } from './event-log/settler.ts'
 import { StoredLetters } from './event-log/stored-letters.ts'
 import type { SubscriberThread } from './events/consumer.ts'
@@ -34,10 +34,10 @@ class DatabaseDriver implements EventDriver {
   readonly #publisher: LogPublisher
   readonly #origins = new WeakMap<EventFrame, SubscriberThread | null>()
 
-  constructor(parts: { hub: Hub; log: EventLog; durable: DurableLog; deadLetters: DeadLetters }) {
+  constructor(parts: { hub: Hub; log: EventLog; durable: Durable; deadLetters: DeadLetters }) {
     this.#hub = parts.hub
     this.#publisher = new LogPublisher(parts.log, (event) =>
-      parts.durable.feed.take(asBytes(event), this.#origins.get(event) ?? null),
+      parts.durable.taken(event, this.#origins.get(event) ?? null),
     )
     this.deadLetters = parts.deadLetters
   }
@@ -59,7 +59,7 @@ export interface EventParts {
   readonly laneSubscribers: LaneSubscribers
   readonly recordForwarder: RecordForwarder
   readonly eventLog: EventLog
-  readonly durable: DurableLog
+  readonly durable: Durable
   readonly logLanes: LogLanes
   /** Carries the events that are published in the primary. */
   driver: EventDriver
@@ -97,7 +97,7 @@ export function assembleEvents(
   bus.logFailedAttempts()
   const laneSubscribers = new LaneSubscribers(hub)
   const logLanes = new LogLanes(() => lanes.ready, eventLog)
-  const durable = new DurableLog({
+  const durable = new Durable({
     hub,
     log: eventLog,
     maxQueue: settings.eventBusMaxQueue,
@@ -114,10 +114,12 @@ export function assembleEvents(
         ? async (event, origin) => parts.driver.publish(event, origin)
         : null,
     catchUp: () => laneSubscribers.catchUp(),
-    write: (changes) => logLanes.write(changes),
+    writeLog: async (changes) => void (await logLanes.write(changes)),
+    writeStore: (changes) => logLanes.write(changes),
+    isAlive: (threadId) => threadId === 0 || lanes.all.some(({ heartbeat }) => heartbeat.threadId === threadId),
     report: (level, message, fields) => log(level, message, 'event_bus', fields),
   })
-  bus.log = { log: eventLog, take: (frame) => durable.feed.take(asBytes(frame), bus) }
+  bus.log = { log: eventLog, take: (frame) => durable.taken(frame, bus) }
   const deadLetters = new StoredLetters(hub, eventLog, durable)
   const inProcess = new InProcessDriver(hub, deadLetters)
   const parts: EventParts = {

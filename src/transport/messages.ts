@@ -12,6 +12,7 @@ import type { Origin, RecordingInit, TraceContext } from '../contracts/tracing.t
 import type { Settings } from '../core/config/schema.ts'
 import type { Fault, WireError } from '../core/errors/catalogue.ts'
 import type { LogChanges } from './log-changes.ts'
+import type { StoreAnswer, StoreChanges } from './store-changes.ts'
 
 /**
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
@@ -184,7 +185,7 @@ export type ToLane =
   | { type: 'snapshot'; dump: SystemDump; subscribers: Record<string, string[]> }
   | { type: 'job'; run: number; job: number; of: JobRun }
   /** Write to the durable log what has become of its events. Answered with `log-written`. */
-  | { type: 'log-write'; batch: number; changes: LogChanges }
+  | { type: 'log-write'; batch: number; changes: LogChanges | StoreChanges }
   /** Report which handlers have calls under way in the thread pool. */
   | { type: 'pool-uses' }
   | { type: 'open-files' }
@@ -215,7 +216,7 @@ export type ToPrimary =
   | { type: 'ready-done'; plugin: string }
   | { type: 'job-done'; run: number; error: JobFault | null }
   /** Its error is null when the changes are committed. */
-  | { type: 'log-written'; batch: number; error: string | null }
+  | { type: 'log-written'; batch: number; error: string | null; answer: StoreAnswer }
   | { type: 'pool-uses'; uses: PoolUse[] }
   | { type: 'open-files'; holders: Holder[] }
   /** Something asks for a variable that the process has and lanes have not. */

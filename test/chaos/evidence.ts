@@ -12,17 +12,18 @@ export interface EvidenceSource {
 }
 
 /** Of the rows, and of the events where they are rows, too. */
-export function evidenceIn(query: Query): EvidenceSource {
+export function evidenceIn(query: Query, isFile = false): EvidenceSource {
+  const events = isFile ? 'SELECT event_id AS id FROM heddle_delivery' : 'SELECT id FROM heddle_event'
   const ids = async (sql: string): Promise<string[]> => (await query<{ id: string }>(sql)).map(({ id }) => id)
   return {
     read: async () => ({
       placed: await query<PlacedRow>('SELECT number, key, event_id FROM placed'),
       handled: await query<HandledRow>('SELECT * FROM handled ORDER BY position'),
       billed: await ids('SELECT event_id AS id FROM billed'),
-      left: await ids('SELECT id FROM heddle_event'),
+      left: [...new Set(await ids(events))],
       torn: await ids('SELECT id FROM torn'),
     }),
-    isSettled: async () => (await query('SELECT seq FROM heddle_event LIMIT 1')).length === 0,
+    isSettled: async () => (await query(`${events} LIMIT 1`)).length === 0,
   }
 }
 

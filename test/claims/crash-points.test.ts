@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { DeadLetter } from '../../src/contracts/event-bus.ts'
 import { Database } from '../../src/stores/sqlite/driver.ts'
-import { isEmpty, kill, type LogStore, onSqlite, STORES } from '../rooms/event-log/databases.ts'
+import { eventsIn, isEmpty, kill, type LogStore, onSqlite, STORES } from '../rooms/event-log/databases.ts'
 import { DOMAINS_DIR, Points } from '../rooms/event-log/failpoints.ts'
 import type { Heddle } from '../support/heddle.ts'
 import { until } from '../support/until.ts'
@@ -19,8 +19,11 @@ const passed = async (store: LogStore, name: string): Promise<Passed[]> =>
   (await store.rows<Passed>('SELECT event_id, name FROM passed')).filter((each) => each.name === name)
 const points = async (store: LogStore): Promise<string[]> =>
   (await store.rows<{ name: string }>('SELECT name FROM points')).map(({ name }) => name)
-const logged = async (store: LogStore): Promise<string[]> =>
-  (await store.rows<{ id: string }>('SELECT id FROM heddle_event ORDER BY seq')).map(({ id }) => id)
+const logged = async (store: LogStore): Promise<string[]> => {
+  const id = store.server === null ? 'event_id' : 'id'
+  const sql = `SELECT ${id} AS id FROM ${eventsIn(store)} ORDER BY seq`
+  return [...new Set((await store.rows<{ id: string }>(sql)).map((row) => row.id))]
+}
 const lettersOf = async (heddle: Heddle): Promise<DeadLetter[]> => (await heddle.json('/dead-letters')).body.letters
 
 for (const [name, storeOf] of STORES) {
@@ -103,7 +106,7 @@ test('a database that does not take everything', { timeout: 120_000 }, async (t)
   t.after(() => other.close())
 
   await t.test('a dead letter and the end of its event are one commit', async () => {
-    other.exec("CREATE TRIGGER held BEFORE DELETE ON heddle_event BEGIN SELECT RAISE(ABORT, 'not now'); END")
+    other.exec("CREATE TRIGGER held BEFORE DELETE ON heddle_delivery BEGIN SELECT RAISE(ABORT, 'not now'); END")
     await at.letGo('torn')
     const { id } = await at.publish(heddle, 'torn', { fail: true })
     const refused = () =>

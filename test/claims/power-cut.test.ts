@@ -62,7 +62,10 @@ async function cutUnderLoad(t: TestContext, synchronous: string) {
   const left = new Database(join(disk.left, 'service.db'))
   t.after(() => left.close())
   assert.equal(left.pragma('integrity_check', { simple: true }), 'ok')
-  const logged = left.prepare('SELECT id, payload FROM heddle_event').all() as { id: string; payload: string }[]
+  const logged = left.prepare('SELECT event_id AS id, payload FROM heddle_delivery').all() as {
+    id: string
+    payload: string
+  }[]
   return {
     orders,
     events,
@@ -117,7 +120,7 @@ test('on a full disk publishers are told, what is in memory goes on, and with ro
   const left = (): number => {
     const database = new Database(path, { readonly: true, timeout: 10_000 })
     try {
-      return database.prepare('SELECT count(*) FROM heddle_event').pluck().get() as number
+      return database.prepare('SELECT count(*) FROM heddle_delivery').pluck().get() as number
     } finally {
       database.close()
     }

@@ -37,7 +37,7 @@ const countIn = async (rows: Query, sql: string) => Number((await rows<{ count: 
 const leftIn = (rows: Query, sql: string) => () => countIn(rows, sql)
 const notedIn = (rows: Query) => (handler: string) => countIn(rows, `${NOTED} AND grp LIKE '%.${handler}'`)
 const NOTED = `SELECT count(*) AS count FROM heddle_delivery WHERE (attempt > 1 OR due_ms = ${DUE_BEGUN})`
-const LEFT = 'SELECT (SELECT count(*) FROM heddle_event) + (SELECT count(*) FROM heddle_delivery) AS count'
+const NOTED_IN_FILE = `SELECT count(*) AS count FROM heddle_delivery AS d JOIN heddle_group AS g ON g.id = d.grp WHERE (d.attempt > 1 OR d.begun = 1)`
 
 export const SQLITE: LogKind = {
   name: 'SQLite',
@@ -46,8 +46,8 @@ export const SQLITE: LogKind = {
     const rows = rowsOfFile(path)
     return {
       env: { EVENT_BUS_DRIVER: 'database', SQLITE_PATH: path },
-      left: leftIn(rows, LEFT),
-      noted: notedIn(rows),
+      left: leftIn(rows, 'SELECT count(*) AS count FROM heddle_delivery'),
+      noted: (handler) => countIn(rows, `${NOTED_IN_FILE} AND g.grp LIKE '%.${handler}'`),
       together: async () => {},
       server: null,
     }

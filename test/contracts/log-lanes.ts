@@ -19,6 +19,17 @@ export const LANES = {
     await handled(log, tag, 'work', ids)
   },
 
+  'one slow subscriber does not stop the others': async (log, tag) => {
+    const process = await log.open('first', { env: { EVENT_BUS_MAX_QUEUE: '400' } })
+    const works = numbers(280).map((n) => ({ tag, n, course: [`hold ${tag}` as const] }))
+    const slow = await process.burst('bounded', works)
+    const idle = await process.publish('work', { tag, n: 0 })
+    await handled(log, tag, 'work', [idle])
+    assert.equal(notesOf(log, tag, 'bounded').length, 0)
+    log.letGo(tag)
+    await handled(log, tag, 'bounded', slow)
+  },
+
   'what was in hand when its lane ended is handed to the next one': async (log, tag) => {
     const process = await log.process()
     // It holds until the answer is here: that is the lane's, too.

@@ -20,6 +20,16 @@ export const LETTERS = {
     await process.remove(letter)
   },
 
+  'a handler that fails with a text that no database takes holds up nothing': async (log, tag) => {
+    const process = await log.process()
+    const id = await process.publish('work', { tag, n: 0, key: tag, course: ['odd'] })
+    const other = await process.publish('patient', { tag, n: 1, course: ['odd', 'wait 0'] })
+    const letter = await letterOf(log, process, id)
+    assert.match(letter.error, /^half of a smile/)
+    await process.remove(letter)
+    await handled(log, tag, 'patient', [other])
+  },
+
   'a letter that is replayed is handled by its subscriber alone, and is gone': async (log, tag) => {
     const process = await log.process()
     const id = await process.publish('work', { tag, n: 0, course: ['fail-once'] })

@@ -2,10 +2,11 @@
 import type { DeadLetter } from '../../src/contracts/event-bus.ts'
 import type { PublishOptions } from '../../src/contracts/events.ts'
 
-/** `hold x` waits until the test lets `x` go, `block` holds its whole thread, `exit` ends the lane and `kill` the process, `exit-once` ends the lane the first time, `fail-once` is a dead letter the first time, `publish x` sends a child with the tag `x`. */
+/** `hold x` waits until the test lets `x` go, `block` holds its whole thread, `exit` ends the lane and `kill` the process, `exit-once` ends the lane the first time, `fail-once` is a dead letter the first time, `publish x` sends a child with the tag `x`, `odd` fails with a text that no database takes. */
 export type Step =
   | 'throw'
   | 'unrecoverable'
+  | 'odd'
   | 'exit'
   | 'exit-once'
   | 'kill'

@@ -7,7 +7,8 @@ import type { StoredEngine } from './stored/run.ts'
 
 export interface Planted {
   readonly what: string
-  /** In src/primary/events. */
+  /** In src/primary; left out: `events`, or `event-log` for the durable log. */
+  readonly folder?: string
   readonly file: string
   readonly text: string
   readonly instead: string
@@ -296,7 +297,7 @@ export const PLANTED: readonly Planted[] = [
   {
     what: 'what waits for a subscriber that has left is kept',
     file: 'hub.ts',
-    text: 'this.groups?.left(consumer.event, consumer.group, isForGood)\n    this.#dropWaiting(consumer)',
+    text: 'this.groups?.changed?.(consumer.event)\n    this.#dropWaiting(consumer)',
     instead: '',
   },
   {
@@ -322,7 +323,7 @@ export const PLANTED: readonly Planted[] = [
 
 const SRC = fileURLToPath(new URL('../../src', import.meta.url))
 /** They import each other: a copy must not meet the original. */
-const COPIED = new Set(['events', 'event-log'])
+const COPIED = new Set(['events', 'event-log', 'event-store'])
 const DATA = fileURLToPath(new URL('../../data', import.meta.url))
 
 /** Copies of the hub and the log with faults planted in them. */
@@ -342,8 +343,8 @@ export class Nursery {
 
   /** In the durable log. */
   async plantInLog(planted: Planted): Promise<StoredEngine> {
-    const names = ['events/hub', 'events/lane-subscribers', 'event-log/durable-log', 'event-log/stored-letters']
-    return { ...(await this.#load(planted, 'event-log', names)) } as unknown as StoredEngine
+    const names = ['events/hub', 'events/lane-subscribers', 'event-store/durable', 'event-log/stored-letters']
+    return { ...(await this.#load(planted, planted.folder ?? 'event-log', names)) } as unknown as StoredEngine
   }
 
   /** @param folder of the file, in src/primary. @param names the modules that are wanted */

@@ -1,6 +1,6 @@
 import type { TestContext } from 'node:test'
 import type { SqlValue } from '../../src/contracts/db.ts'
-import type { LogDatabase } from '../../src/runtime/event-log/tables.ts'
+import type { LogDatabase } from '../../src/runtime/event-store/database.ts'
 import { Database } from '../../src/stores/sqlite/driver.ts'
 
 /** An empty database in memory, without the tool. */

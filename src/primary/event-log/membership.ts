@@ -13,7 +13,8 @@ import {
   TAKEN_OVER,
   WAITS_FOR_GROUP,
 } from '../../runtime/event-log/event-rows.ts'
-import { type LogDatabase, SLOT, SLOTS } from '../../runtime/event-log/tables.ts'
+import { SLOT, SLOTS } from '../../runtime/event-log/tables.ts'
+import type { LogDatabase } from '../../runtime/event-store/database.ts'
 import { BLOCK_POSITIONS } from '../../transport/memory/log-memory.ts'
 import type { Processes } from '../streams/process-identity.ts'
 import { dropCopies } from './shared-work.ts'

@@ -1,7 +1,8 @@
 // Rows of the log that hold no event.
 import type { LogLevel } from '../../contracts/logger.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { EMPTY_ENVELOPE, type EventRow, frameOf } from '../../runtime/event-log/event-rows.ts'
+import type { EventRow } from '../../runtime/event-log/event-rows.ts'
+import { EMPTY_ENVELOPE, frameOf } from '../../runtime/event-store/event-columns.ts'
 import type { SqlLog, StoredRow } from './sql-log.ts'
 
 /** Characters that a letter or a line shows of a column that is no event's. */

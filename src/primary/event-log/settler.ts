@@ -3,11 +3,12 @@ import { Numbered } from '../../core/collections/numbered.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { type Chance, type Clock, pause, type Timer } from '../../core/schedule/clock.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
-import { envelopeOf, keyColumnOf } from '../../runtime/event-log/event-rows.ts'
 import { writeChanges } from '../../runtime/event-log/write-changes.ts'
-import { textOf } from '../../transport/frames/event-frame.ts'
+import { writeStoreChanges } from '../../runtime/event-store/write-changes.ts'
 import type { DeadRow, LogChanges } from '../../transport/log-changes.ts'
+import type { StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
 import type { Lane } from '../dispatch/lane.ts'
+import { deadRowOf } from '../event-store/dead-rows.ts'
 import type { FailedDelivery } from '../events/consumer.ts'
 
 /** Changes gather for so long, milliseconds: many deletes cost little more than one. */
@@ -92,7 +93,7 @@ export class Settler {
   /** The row of a letter that is to be stored. */
   rowOf(failed: FailedDelivery): DeadRow {
     const { clock, chance } = this.#options
-    return rowOf(failed, `dl_${chance.id()}`, clock.nowMs())
+    return deadRowOf(failed, `dl_${chance.id()}`, clock.nowMs())
   }
 
   /** Resolves when everything that has been told so far is stored. */
@@ -142,38 +143,9 @@ export class Settler {
 
 const isEmpty = (changes: LogChanges): boolean => Object.values(changes).every(({ length }) => length === 0)
 
-/** What a letter takes beside its texts, bytes: a guess. */
-const LETTER_BYTES = 1024
-
-function rowOf(
-  { event, group, subscriber, error, attempts, blackBox, parks }: FailedDelivery,
-  id: string,
-  atMs: number,
-): DeadRow {
-  const box = blackBox === null ? null : JSON.stringify({ ...blackBox, steps: [] })
-  const payload = textOf(event)
-  const envelope = envelopeOf({ ...event, trace: event.producer })
-  return {
-    id,
-    eventId: event.id,
-    event: event.event,
-    group,
-    subscriber,
-    key: keyColumnOf(event.key),
-    envelope,
-    payload,
-    error,
-    attempts,
-    blackBox: box,
-    isParked: parks,
-    bytes: LETTER_BYTES + event.payload.length + envelope.length + 2 * error.length + (box?.length ?? 0),
-    atMs,
-  }
-}
-
 interface Written {
   lane: Lane
-  resolve: () => void
+  resolve: (answer: StoreAnswer) => void
   reject: (error: Error) => void
 }
 
@@ -193,13 +165,13 @@ export class LogLanes {
     this.#log = log
   }
 
-  write(changes: LogChanges): Promise<void> {
+  write(changes: LogChanges | StoreChanges): Promise<StoreAnswer> {
     let best: Lane | undefined
     for (const lane of this.#lanes()) {
       if (!lane.responsive || lane.state !== 'ready') continue
       if (best === undefined || lane.requestsInFlight < best.requestsInFlight) best = lane
     }
-    if (best === undefined) return writeChanges(this.#log.database, changes, this.#log.memory.epoch)
+    if (best === undefined) return this.#writeHere(changes)
     const lane = best
     const batch = ++this.#batch
     return new Promise((resolve, reject) => {
@@ -208,10 +180,17 @@ export class LogLanes {
     })
   }
 
-  written(batch: number, error: string | null): void {
+  async #writeHere(changes: LogChanges | StoreChanges): Promise<StoreAnswer> {
+    const { database, memory } = this.#log
+    if ('promoteMs' in changes) return writeStoreChanges(database, changes)
+    await writeChanges(database, changes, memory.epoch)
+    return { promoted: [] }
+  }
+
+  written(batch: number, error: string | null, answer: StoreAnswer): void {
     const open = this.#open.get(batch)
     this.#open.delete(batch)
-    if (error === null) open?.resolve()
+    if (error === null) open?.resolve(answer)
     else open?.reject(new Error(error))
   }
 

@@ -1,6 +1,6 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { type Clock, pause } from '../../core/schedule/clock.ts'
-import type { DurableLogOptions } from './durable-log-options.ts'
+import type { DurableLogOptions } from '../event-store/store-options.ts'
 import { KeySlots, Membership, type OtherProcess } from './membership.ts'
 import type { OpenLetters } from './open-letters.ts'
 import type { PositionQueue } from './positions.ts'

@@ -2,8 +2,10 @@
 
 import { messageOf } from '../../core/errors/description.ts'
 import { type Clock, nextTurn, pause } from '../../core/schedule/clock.ts'
-import { type EventRow, frameOf, NO_PROCESS } from '../../runtime/event-log/event-rows.ts'
-import { type LogDatabase, SLOT } from '../../runtime/event-log/tables.ts'
+import { type EventRow, NO_PROCESS } from '../../runtime/event-log/event-rows.ts'
+import { SLOT } from '../../runtime/event-log/tables.ts'
+import type { LogDatabase } from '../../runtime/event-store/database.ts'
+import { frameOf } from '../../runtime/event-store/event-columns.ts'
 import { asBytes, type EventFrame } from '../../transport/frames/event-frame.ts'
 import { BLOCK_POSITIONS } from '../../transport/memory/log-memory.ts'
 import { type Consumer, type EventSource, hubEventOf } from '../events/consumer.ts'

@@ -4,9 +4,10 @@ import { messageOf } from '../../core/errors/description.ts'
 import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
-import { andOwned, type EventRow, frameOf, keyOf, WAITS_FOR_GROUP } from '../../runtime/event-log/event-rows.ts'
-import { type LogDatabase, ownTransaction } from '../../runtime/event-log/tables.ts'
+import { andOwned, type EventRow, WAITS_FOR_GROUP } from '../../runtime/event-log/event-rows.ts'
 import { insertLetter } from '../../runtime/event-log/write-changes.ts'
+import { type LogDatabase, ownTransaction } from '../../runtime/event-store/database.ts'
+import { frameOf, keyOf } from '../../runtime/event-store/event-columns.ts'
 import {
   type DeadRow,
   DUE_BEGUN,

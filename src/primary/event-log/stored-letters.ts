@@ -3,14 +3,14 @@ import type { DeadLetter, DeadLetterPage, LetterReplay } from '../../contracts/e
 import type { BlackBox } from '../../contracts/registry.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
-import { envelopeOf, frameOf, keyOf } from '../../runtime/event-log/event-rows.ts'
-import { ownTransaction } from '../../runtime/event-log/tables.ts'
+import { ownTransaction } from '../../runtime/event-store/database.ts'
+import { envelopeOf, frameOf, keyOf } from '../../runtime/event-store/event-columns.ts'
 import { splitKeys } from '../../runtime/events/publication.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { type DeadLetters, LetterPage } from '../events/dead-letters.ts'
 import type { Hub } from '../events/hub.ts'
 import type { KeyPlace } from '../events/key-order.ts'
-import type { DurableLog } from './durable-log.ts'
+import type { Durable } from './durable.ts'
 
 /** Pause before it is asked what became of a commit that was not answered, milliseconds. */
 const ASK_MS = 500
@@ -49,9 +49,9 @@ interface ReplayedRow {
 export class StoredLetters implements DeadLetters {
   readonly #hub: Hub
   readonly #log: EventLog
-  readonly #durable: DurableLog
+  readonly #durable: Durable
 
-  constructor(hub: Hub, log: EventLog, durable: DurableLog) {
+  constructor(hub: Hub, log: EventLog, durable: Durable) {
     this.#hub = hub
     this.#log = log
     this.#durable = durable
@@ -78,15 +78,19 @@ export class StoredLetters implements DeadLetters {
          FROM heddle_dead WHERE id < $1 AND replay ${wanted.replayed ? '<>' : '='} ''${wanted.parked ? ' AND is_parked = 1' : ''} ORDER BY id DESC LIMIT ${STEP}`,
         [before],
       )
-      const isFull = page.add(rows.map((row) => this.#listed(row)))
+      const isFull = page.add(await Promise.all(rows.map((row) => this.#listed(row))))
       if (isFull || rows.length < STEP) return page.oldestFirst()
       before = rows.at(-1)!.id
     }
   }
 
-  #listed(row: LetterRow): DeadLetter {
+  async #listed(row: LetterRow): Promise<DeadLetter> {
     const letter = listed(row)
-    return letter.parked ? { ...letter, ...this.#hub.parked.shownOf(placeOf(row)) } : letter
+    if (!letter.parked) return letter
+    const { store } = this.#durable
+    const { event, group, key } = placeOf(row)
+    const shown = store === null ? this.#hub.parked.shownOf(placeOf(row)) : await store.waitingFor(event, group, key!)
+    return { ...letter, ...shown }
   }
 
   /** In one commit. */
@@ -122,6 +126,11 @@ export class StoredLetters implements DeadLetters {
     if (letter === null || !this.#hub.hasConsumer(letter.event, letter.grp)) return null
     const frame = eventOf({ ...letter, id: letter.event_id, seq: 0 })
     if (frame === null) return null
+    const { store } = this.#durable
+    if (store !== null) {
+      const position = await store.moveIn(tx, id, letter.grp, frame)
+      return position === null ? null : { letter, position }
+    }
     await this.#log.insertOwn(tx, [frame])
     await tx.execute('UPDATE heddle_event SET is_split = 1 WHERE seq = $1', [frame.seq])
     await tx.execute(
@@ -137,8 +146,10 @@ export class StoredLetters implements DeadLetters {
   }
 
   #goesOn(id: string, { letter, position }: ReplayedRow): void {
+    const { store, log } = this.#durable
+    if (store !== null) return store.replaying(id, letter.event, letter.grp, keyOf(letter.key), position)
     if (Number(letter.is_parked) === 1) this.#hub.parked.replaying(placeOf(letter), id, position)
-    this.#durable.feed.replaying(position)
+    log?.feed.replaying(position)
   }
 
   async #isReplayed(id: string, { position }: ReplayedRow): Promise<boolean> {
@@ -197,6 +208,7 @@ export class StoredLetters implements DeadLetters {
           [id],
         )
         const { rowCount } = await tx.execute("DELETE FROM heddle_dead WHERE id = $1 AND replay = ''", [id])
+        if (this.#durable.store !== null) await tx.execute('DELETE FROM heddle_parked WHERE dead_letter = $1', [id])
         // Another process has replayed or deleted it meanwhile.
         if (rowCount === 0) letter = null
       })
@@ -219,8 +231,11 @@ export class StoredLetters implements DeadLetters {
 
   /** What has waited for it goes on. */
   #gone(id: string, letter: LetterRow): void {
+    if (Number(letter.is_parked) !== 1) return
+    const { store } = this.#durable
+    if (store !== null) store.unpark(id, letter.event, letter.grp)
     // One whose key is none has held up nothing.
-    if (Number(letter.is_parked) === 1 && isKey(letter.key)) this.#hub.parked.letterGone(placeOf(letter), id)
+    else if (isKey(letter.key)) this.#hub.parked.letterGone(placeOf(letter), id)
   }
 }
 

@@ -1,88 +1,12 @@
 // Events that processes may have died with.
-import { hash } from 'node:crypto'
-import type { LogLevel } from '../../contracts/logger.ts'
-import { DbError } from '../../core/errors/catalogue.ts'
-import { isInstance, messageOf } from '../../core/errors/description.ts'
 import type { Clock } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
-import type { EventLog } from '../../runtime/event-log/event-log.ts'
-import { ownTransaction } from '../../runtime/event-log/tables.ts'
-import { publicationOf } from '../../runtime/events/publication.ts'
 import type { Hub } from '../events/hub.ts'
 import { POISON_DEATHS } from '../events/quarantine.ts'
 import type { KnownGroups } from './known-groups.ts'
 import type { Settler } from './settler.ts'
 import { PAGE_ROWS, type StoredRow } from './sql-log.ts'
 import { newDelivery, type StoredEvents } from './stored-events.ts'
-
-/** How often it is tried while the log takes nothing, milliseconds. */
-const TRY_MS = 1000
-
-/** How long a trial waits for a lock, milliseconds. */
-const LOCKED_MS = 1000
-/** A full disk may have room for a small row, and not for the next page. No text that the database could make short. */
-const TRIED = JSON.stringify({ filler: Array.from({ length: 768 }, (_, n) => hash('sha256', String(n), 'base64')) })
-
-class TakenBack extends Error {}
-
-/** Finds out whether the log takes events, once a thread could not store any: one is stored and taken back, until that succeeds. */
-export class StoreTrial {
-  readonly #log: EventLog
-  readonly #report: (level: LogLevel, message: string) => void
-  /** Refusals that have been followed by a trial. */
-  #seen = 0
-  #notBeforeMs = 0
-  #isTrying = false
-  #fault: string | null = null
-
-  constructor(log: EventLog, report: (level: LogLevel, message: string) => void) {
-    this.#log = log
-    this.#report = report
-  }
-
-  /** Why nothing can be stored; null when it can, as far as is known. */
-  get fault(): string | null {
-    return this.#fault
-  }
-
-  look(nowMs: number): void {
-    const { refusals, isOpen } = this.#log.memory
-    // Before it is open it says itself why.
-    if (!isOpen || this.#isTrying || nowMs < this.#notBeforeMs) return
-    if (this.#fault === null && refusals === this.#seen) return
-    this.#seen = refusals
-    this.#notBeforeMs = nowMs + TRY_MS
-    void this.#try()
-  }
-
-  async #try(): Promise<void> {
-    this.#isTrying = true
-    const log = this.#log
-    try {
-      await ownTransaction(log.database, async (tx) => {
-        // What has a lock of the table keeps publishers waiting as well.
-        if (log.isOnServer) await tx.execute(`SET LOCAL lock_timeout = ${LOCKED_MS}`)
-        await log.insertOwn(tx, [publicationOf('event_bus', 'runtime.trial', TRIED, 'filler', {})])
-        throw new TakenBack()
-      })
-    } catch (error) {
-      this.#tried(error)
-    }
-    this.#isTrying = false
-  }
-
-  #tried(error: unknown): void {
-    if (error instanceof TakenBack) {
-      if (this.#fault !== null) this.#report('INFO', 'The event log takes events again')
-      this.#fault = null
-      return
-    }
-    const isAway = isInstance(error, DbError) && error.kind === 'unavailable'
-    const fault = `the event log ${isAway ? 'cannot be used' : 'takes no events'}: ${messageOf(error)}`
-    if (fault !== this.#fault) this.#report('WARNING', fault)
-    this.#fault = fault
-  }
-}
 
 /** How many events are tried together, by the deaths that were noted of the worst of them. One that is tried alone dies alone. */
 const TRIED_TOGETHER = [PAGE_ROWS, 16, 1]

@@ -7,6 +7,8 @@ import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
 /** A thread that runs subscribers. */
 export interface SubscriberThread {
+  /** By which the thread names itself in what it stores. */
+  readonly threadId: number
   /** True for a lane that gets only deliveries that threads died of. */
   readonly isQuarantine: boolean
   /** Deliveries that it has not answered yet. */
@@ -121,6 +123,8 @@ export interface GroupWatcher {
   joined(event: string, group: string): void
   /** The last one is gone. @param isForGood it has unsubscribed */
   left(event: string, group: string, isForGood: boolean): void
+  /** Who gets an event has changed. */
+  changed?(event: string): void
 }
 
 /**
@@ -275,6 +279,8 @@ export class Consumer {
   ended = 0
   /** True when its last instance has unsubscribed: a retry, a delayed delivery or the next one of a key is dropped. */
   isGone = false
+  /** All its instances have subscribed after their plugins had booted. */
+  isTemporary = true
   /** Set while a tool that it needs is away. */
   outage: Outage | null = null
   readonly queue: DeliveryQueue = new DeliveryQueue(this, null)
@@ -305,6 +311,7 @@ export class Consumer {
   addInstance(instance: SubscriberInstance): void {
     this.#isShared ||= this.instances.some(({ thread }) => thread === instance.thread)
     this.instances.push(instance)
+    if (instance.isTemporary !== true) this.isTemporary = false
     this.#lastInstance = instance
   }
 

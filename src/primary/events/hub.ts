@@ -148,6 +148,7 @@ export class Hub implements DeliverySink {
     const consumer = this.#topology.addInstance(event, group, options, instance)
     const { isTemporary = false, thread } = instance
     if (!isTemporary && !thread.isQuarantine && !consumer.broadcast) this.groups?.joined(event, group)
+    if (!thread.isQuarantine) this.groups?.changed?.(event)
     this.onTopology()
     this.subscribersChanged()
     return () => {
@@ -162,6 +163,7 @@ export class Hub implements DeliverySink {
     consumer.isGone = true
     this.onTopology()
     this.groups?.left(consumer.event, consumer.group, isForGood)
+    this.groups?.changed?.(consumer.event)
     this.#dropWaiting(consumer)
   }
 
@@ -278,6 +280,21 @@ export class Hub implements DeliverySink {
     return this.#topology.consumersOf(event).flatMap(({ group, broadcast }) => (broadcast ? [group] : []))
   }
 
+  /** Who gets an event now. */
+  consumersOf(event: string): readonly Consumer[] {
+    return this.#topology.consumersOf(event)
+  }
+
+  /** Groups that have subscribed after their plugins had booted. */
+  temporaryGroupsOf(event: string): string[] {
+    return this.#topology.consumersOf(event).flatMap(({ group, isTemporary }) => (isTemporary ? [group] : []))
+  }
+
+  /** Plugins that have instances of a group. */
+  pluginsOf(event: string, group: string): string[] {
+    return this.#topology.consumer(event, group)?.instances.map(({ plugin }) => plugin) ?? []
+  }
+
   hasConsumer(event: string, group: string): boolean {
     return this.#topology.consumer(event, group) !== undefined
   }
@@ -306,6 +323,7 @@ export class Hub implements DeliverySink {
   take(event: HubEvent, shares: readonly Share[] | null): number {
     // A broker gives it to another process.
     if (this.#closed && event.source?.isBroker) return 0
+    if (shares?.length === 1) return this.#takeOne(event, shares[0]!)
     return this.#take(event, this.#topology.consumersOf(event.event), shares)
   }
 
@@ -325,6 +343,16 @@ export class Hub implements DeliverySink {
     // When all have been accepted: the first may end at once.
     for (const { delivery, share } of taken) this.#begin(delivery, share)
     return taken.length
+  }
+
+  #takeOne(event: HubEvent, share: Share): number {
+    const consumer = this.#topology.consumer(event.event, share.group)
+    if (consumer === undefined) return 0
+    if (consumer.broadcast) return this.#take(event, [consumer], [share])
+    const delivery = deliveryOf(consumer.queue, event, share)
+    this.#accept(delivery)
+    this.#begin(delivery, share)
+    return 1
   }
 
   #start(queue: DeliveryQueue, event: HubEvent): void {
@@ -626,6 +654,15 @@ export class Hub implements DeliverySink {
     }
     for (const delivery of [...this.#delayed.takeIf(isTaken), ...this.#waiting.takeIf(isTaken)])
       this.#finish(delivery, SUBSCRIBER_GONE, false)
+  }
+
+  /** Ends the deliveries here that wait for this one, because of its key: they stay in the store. */
+  takeBehind(delivery: Delivery): void {
+    const isStored = ({ event }: Delivery): boolean => event.source !== null
+    for (const behind of this.#keys.takeBehindKey(delivery, isStored)) {
+      this.#budget.release(behind)
+      behind.event.source!.ended(behind, false)
+    }
   }
 
   /** Takes no more events. Deliveries that are under way may still be answered. */

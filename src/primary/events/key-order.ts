@@ -309,6 +309,18 @@ export class KeyOrder {
     return taken
   }
 
+  /** The same of those that wait for one delivery. */
+  takeBehindKey({ queue, event }: Delivery, isWanted: (delivery: Delivery) => boolean): Delivery[] {
+    const behind = queue.keyed.get(event.key!)
+    const taken: Delivery[] = []
+    for (let left = behind?.size ?? 0; left > 0; left--) {
+      const next = behind!.shift()!
+      if (isWanted(next)) taken.push(next)
+      else behind!.push(next)
+    }
+    return taken
+  }
+
   #taken(held: Fifo<Delivery>): Delivery[] {
     const taken: Delivery[] = []
     for (let next = held.shift(); next !== undefined; next = held.shift()) {

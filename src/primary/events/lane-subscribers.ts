@@ -18,6 +18,10 @@ class LaneSubscriberThread implements SubscriberThread {
     this.#lane = lane
   }
 
+  get threadId(): number {
+    return this.#lane.heartbeat.threadId
+  }
+
   get deliveriesInFlight(): number {
     return this.#lane.deliveriesInFlight
   }

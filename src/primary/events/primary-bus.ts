@@ -20,6 +20,7 @@ export const PRIMARY_MAX_DELIVERIES = 1024
 
 /** The bus of the primary's own plugins. For the hub, the primary is one more thread with subscribers. */
 export class PrimaryBus extends ThreadBus implements SubscriberThread {
+  readonly threadId = 0
   readonly isQuarantine = false
   readonly isStill = false
   readonly heldMs = 0

@@ -4,7 +4,7 @@ import type { JobDefinition, JobInfo, JobRun } from '../../contracts/scheduler.t
 import type { CodeTracing } from '../../contracts/tracing.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
-import type { LogDatabase } from '../../runtime/event-log/tables.ts'
+import type { LogDatabase } from '../../runtime/event-store/database.ts'
 import { runJob } from '../../runtime/host/host.ts'
 import type { JobFault } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'

@@ -10,7 +10,7 @@ import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import type { Manifest, ToPrimary } from '../../transport/messages.ts'
 import type { Lane, LaneListener, UnfinishedWork } from '../dispatch/lane.ts'
 import type { PlacedRequest } from '../dispatch/request-slots.ts'
-import type { DurableLog } from '../event-log/durable-log.ts'
+import type { Durable } from '../event-log/durable.ts'
 import type { LogLanes } from '../event-log/settler.ts'
 import type { EventDriver } from '../events/event-driver.ts'
 import type { Hub } from '../events/hub.ts'
@@ -36,7 +36,7 @@ interface LaneEvents {
   readonly hub: Hub
   readonly laneSubscribers: LaneSubscribers
   readonly recordForwarder: RecordForwarder
-  readonly durable: DurableLog
+  readonly durable: Durable
   readonly logLanes: LogLanes
   driver: EventDriver
   /** Null while no streams carry the events. */
@@ -104,7 +104,7 @@ export class LaneRegistrar {
     const { hub, laneSubscribers } = events
     return {
       onPublish: (lane, event) => hub.publish(event, laneSubscribers.threadOf(lane)),
-      onStored: (lane, event) => events.durable.feed.take(event, laneSubscribers.threadOf(lane)),
+      onStored: (lane, event) => events.durable.take(event, laneSubscribers.threadOf(lane)),
       onRecord: (lane, event) => events.streams?.record(event, laneSubscribers.threadOf(lane)),
       deliveries: hub,
       onCall: (tool, method, args) =>
@@ -199,8 +199,8 @@ export class LaneRegistrar {
     const { laneSubscribers, recordForwarder } = events
     switch (message.type) {
       case 'subscribe':
-        if (lane.role === 'probation') return
-        laneSubscribers.add(lane, message.subscriberIndex, message.subscription, true)
+        if (lane.role !== 'probation') laneSubscribers.add(lane, message.subscriberIndex, message.subscription, true)
+        events.durable.subscribed()
         return snapshots.sendSoon()
       case 'unsubscribe':
         laneSubscribers.remove(lane, message.subscriberIndex)
@@ -217,7 +217,7 @@ export class LaneRegistrar {
       case 'job-done':
         return jobs.done(message.run, message.error)
       case 'log-written':
-        return events.logLanes.written(message.batch, message.error)
+        return events.logLanes.written(message.batch, message.error, message.answer)
       case 'pool-uses':
         return pool.report(`lane ${lane.index}`, message.uses)
       case 'open-files':
@@ -295,8 +295,8 @@ export class LaneRegistrar {
     const { events, kernel, health, jobs } = this.#parts
     const { threadId } = lane.heartbeat
     events.logLanes.laneGone(lane)
-    if (box !== null) events.durable.feed.laneGone()
-    else this.#logUndone(lane, requests)
+    events.durable.laneGone(box !== null)
+    if (box === null) this.#logUndone(lane, requests)
     for (const { exchange } of requests) exchange.fail(box === null ? 'HTTP_INTERNAL' : answerOf(box))
     kernel.toolbox.threadGone(threadId)
     this.#claims.threadGone(threadId)

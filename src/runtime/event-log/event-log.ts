@@ -1,4 +1,5 @@
-// Writes events into the log, in any thread.
+// Stores events, in any thread: on a file in the event store, on a server in the event log.
+import { threadId } from 'node:worker_threads'
 
 import type { LastStatement, Queryable, SqlValue } from '../../contracts/db.ts'
 import { causality } from '../../core/causality/context.ts'
@@ -8,12 +9,12 @@ import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import { type EventFrame, OF_NO_PROCESS } from '../../transport/frames/event-frame.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
+import type { LogDatabase } from '../event-store/database.ts'
+import { INSERT_MAX, insertStatement, sizeFor } from '../event-store/delivery-rows.ts'
+import { isPlain } from '../event-store/event-columns.ts'
 import {
   EVENT_COLUMNS,
-  FILE_INSERTS,
-  FILE_MAX_ROWS,
   type InsertTexts,
-  isPlain,
   isTakenOver,
   type Placing,
   pushPlainRow,
@@ -22,7 +23,6 @@ import {
   serverInserts,
   TAKEN_OVER,
 } from './event-rows.ts'
-import type { LogDatabase } from './tables.ts'
 
 /** Events that wait for their commit, at most. */
 const WAITING_MAX = 16_384
@@ -129,8 +129,10 @@ const OPEN_WAIT_MS = 5000
 /** Events that are being stored. */
 export interface Insertion {
   readonly statements: readonly LastStatement[]
-  /** Those with a key are for whoever delivers the key. */
+  /** On a server: those with a key are for whoever delivers the key. */
   readonly isShared: boolean
+  /** On a file: they are for all groups that there will be. */
+  readonly isLater: boolean
 }
 
 /** The durable event log as one thread writes to it: on the thread's own connection, in the commits of the tool `db`. */
@@ -200,29 +202,46 @@ export class EventLog {
   }
 
   /**
-   * The statements that store events, which get their positions here: those of one statement where there are as many as a size.
+   * Returns the statements that store events. On a server the events get their positions here.
    * `ended` must be told when they are over and the events have been handed on.
    * @param frames their payloads are text
    * @param isOwn this process delivers them itself, whatever their keys
    */
   insertion(frames: readonly EventFrame[], isOwn = false): Insertion {
+    if (!this.isOnServer) return this.#fileInsertion(frames, isOwn)
     const { memory } = this
-    const isShared = this.isOnServer && memory.beginInsert()
+    const isShared = memory.beginInsert()
     try {
       const placing = isOwn ? 'first' : isShared ? 'free' : 'kept'
-      const insertion = { statements: this.#statements(frames, placing), isShared }
-      if (this.isOnServer) this.#watch(insertion)
+      const insertion = { statements: this.#statements(frames, placing), isShared, isLater: false }
+      this.#watch(insertion)
       return insertion
     } catch (error) {
-      this.ended({ isShared })
+      this.ended({ isShared, isLater: false })
       throw error
     }
   }
 
+  /** One row for each group, in the order of the events. */
+  #fileInsertion(frames: readonly EventFrame[], isOwn: boolean): Insertion {
+    const { memory } = this
+    const recipients = isOwn ? 'later' : memory.recipients
+    const isLater = recipients === 'later'
+    if (isLater) memory.beginLater()
+    const statements: LastStatement[] = []
+    for (let from = 0; from < frames.length; ) {
+      const size = sizeFor(frames.length - from)
+      statements.push(insertStatement(recipients, frames.slice(from, from + size), threadId))
+      from += size
+    }
+    return { statements, isShared: false, isLater }
+  }
+
   /** The insertion is over, one way or the other, and its events have been handed on. */
-  ended(insertion: Pick<Insertion, 'isShared'>): void {
+  ended(insertion: Pick<Insertion, 'isShared' | 'isLater'>): void {
     this.#open.delete(insertion)
     if (this.isOnServer) this.memory.insertEnded(insertion.isShared)
+    else if (insertion.isLater) this.memory.laterEnded()
   }
 
   /** A lock of somebody else keeps an INSERT waiting: it fails only when its time is over. */
@@ -263,7 +282,7 @@ export class EventLog {
   #textsFor(placing: Placing): InsertTexts {
     const { epoch } = this.memory
     if (this.#texts === null || this.#placing !== placing || this.#epoch !== epoch) {
-      this.#texts = this.isOnServer ? serverInserts(epoch, placing) : FILE_INSERTS
+      this.#texts = serverInserts(epoch, placing)
       this.#placing = placing
       this.#epoch = epoch
     }
@@ -272,7 +291,7 @@ export class EventLog {
 
   /** Events of one statement at most. */
   get maxRows(): number {
-    return this.isOnServer ? SERVER_MAX_ROWS : FILE_MAX_ROWS
+    return this.isOnServer ? SERVER_MAX_ROWS : INSERT_MAX
   }
 
   /** Stores events that this process delivers itself. @param to a transaction */

@@ -1,10 +1,9 @@
-// The database of the log, and its tables.
+// The tables of the event log.
 import type { Queryable } from '../../contracts/db.ts'
-import { readVariable } from '../../core/config/plugin-variables.ts'
-import type { Settings } from '../../core/config/schema.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
-import type { SqlDatabase } from '../../stores/sql/database.ts'
+import { type LogDatabase, ownTransaction } from '../event-store/database.ts'
+import { DEAD_PLACE, DELIVERY_TABLES, RENAME_OLD, takeOver } from '../event-store/store-tables.ts'
 import { NO_PROCESS } from './event-rows.ts'
 
 /** Ordering keys fall into so many slots. Of several processes on a server one delivers the events of a slot. */
@@ -31,17 +30,11 @@ const JOB_TABLES = [
     name TEXT PRIMARY KEY, holder TEXT NOT NULL, identity TEXT NOT NULL, fence BIGINT NOT NULL, expires_ms BIGINT NOT NULL)`,
 ]
 
-/** The database's own clock as milliseconds since the epoch. */
-export const CLOCK_MS = {
-  sqlite: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
-  postgres: 'CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)',
-} as const
-
 // Taken before plugins can replace it.
 const { stringify: toJson } = JSON
 
 /** Version of the tables. A release that changes them raises it, and says how the older ones are migrated. */
-export const TABLES_VERSION = 2
+const VERSIONS = { sqlite: 3, postgres: 2 } as const
 
 /** Processes that start together make the tables at the same time: one of them is refused, and finds them made. */
 const MAKE_ATTEMPTS = 5
@@ -90,7 +83,7 @@ const SHARED = [
 ]
 
 /**
- * The tables of the log.
+ * The tables of the log, on a server. Those of a file: see store-tables.ts; `heddle_dead` and `heddle_log` are the same.
  *
  * - `heddle_event`: one row an event, however many subscribers it has. `envelope` is JSON: see event-rows.ts. Times are milliseconds since
  *   the epoch; 0: none. With `is_split` it goes to the subscribers that have a row in `heddle_delivery`, and to no other.
@@ -102,7 +95,7 @@ const SHARED = [
  *   `failed`, then with the error and the id of the new letter.
  * - `heddle_log`: the version of the tables, and whether the last process that had them open ended in order.
  *
- * On a server, where several processes share them:
+ * For several processes:
  *
  * - `owner` of an event: the number of the process that delivers it. `recovered`: how many have ended without order while they had it.
  *   0: nobody yet; -1: it waits for a group. `ord` and then `seq` order the events of one key.
@@ -113,9 +106,25 @@ const SHARED = [
  * - `heddle_epoch`: numbers of processes. `heddle_position`: blocks of positions. `heddle_order`: numbers for `ord`.
  */
 function statements({ dialect }: LogDatabase): string[] {
-  const { position } = TYPES[dialect]
+  const ofStore = dialect === 'sqlite' ? DELIVERY_TABLES : eventTables(dialect)
   return [
     'CREATE TABLE IF NOT EXISTS heddle_log (name TEXT PRIMARY KEY, value BIGINT NOT NULL)',
+    ...ofStore,
+    `CREATE TABLE IF NOT EXISTS heddle_dead (
+      id TEXT PRIMARY KEY, event_id TEXT NOT NULL, event TEXT NOT NULL, grp TEXT NOT NULL, subscriber TEXT NOT NULL, key TEXT,
+      envelope TEXT NOT NULL, payload TEXT NOT NULL, error TEXT NOT NULL, attempts INTEGER NOT NULL, black_box TEXT,
+      bytes BIGINT NOT NULL, at_ms BIGINT NOT NULL, is_parked SMALLINT NOT NULL DEFAULT 0, original TEXT,
+      replay TEXT NOT NULL DEFAULT '', replay_seq BIGINT NOT NULL DEFAULT 0, replayed_ms BIGINT NOT NULL DEFAULT 0,
+      replay_error TEXT, replay_letter TEXT${dialect === 'sqlite' ? `, ${DEAD_PLACE}` : ''})`,
+    ...effectTables(dialect),
+    ...(dialect === 'postgres' ? SHARED : []),
+    ...JOB_TABLES,
+  ]
+}
+
+function eventTables(dialect: 'postgres'): string[] {
+  const { position } = TYPES[dialect]
+  return [
     `CREATE TABLE IF NOT EXISTS heddle_event (
       seq ${position}, id TEXT NOT NULL, event TEXT NOT NULL, envelope TEXT NOT NULL, payload TEXT NOT NULL, key TEXT,
       due_ms BIGINT NOT NULL, expires_ms BIGINT NOT NULL, is_split SMALLINT NOT NULL DEFAULT 0)`,
@@ -126,15 +135,6 @@ function statements({ dialect }: LogDatabase): string[] {
     `CREATE INDEX IF NOT EXISTS heddle_delivery_absent ON heddle_delivery (grp, seq) WHERE due_ms < 0`,
     `CREATE TABLE IF NOT EXISTS heddle_group (
       event TEXT NOT NULL, grp TEXT NOT NULL, seen_ms BIGINT NOT NULL, PRIMARY KEY (event, grp))`,
-    `CREATE TABLE IF NOT EXISTS heddle_dead (
-      id TEXT PRIMARY KEY, event_id TEXT NOT NULL, event TEXT NOT NULL, grp TEXT NOT NULL, subscriber TEXT NOT NULL, key TEXT,
-      envelope TEXT NOT NULL, payload TEXT NOT NULL, error TEXT NOT NULL, attempts INTEGER NOT NULL, black_box TEXT,
-      bytes BIGINT NOT NULL, at_ms BIGINT NOT NULL, is_parked SMALLINT NOT NULL DEFAULT 0, original TEXT,
-      replay TEXT NOT NULL DEFAULT '', replay_seq BIGINT NOT NULL DEFAULT 0, replayed_ms BIGINT NOT NULL DEFAULT 0,
-      replay_error TEXT, replay_letter TEXT)`,
-    ...effectTables(dialect),
-    ...(dialect === 'postgres' ? SHARED : []),
-    ...JOB_TABLES,
   ]
 }
 
@@ -142,31 +142,37 @@ function statements({ dialect }: LogDatabase): string[] {
  * Makes the tables where some are missing, and checks their version. Where all are there it only reads: DDL waits for every transaction
  * that has published and is open, and all publishers wait behind it.
  * @param mayMake DB_AUTO_MIGRATE
+ * @param claim called before tables are made or changed. Throws while another process uses them
  * @throws DATABASE_FOREIGN, DbError; an error that says so when they are missing and must not be made, or are of another version
  */
-export async function prepareTables(db: LogDatabase, mayMake: boolean): Promise<void> {
+export async function prepareTables(
+  db: LogDatabase,
+  mayMake: boolean,
+  claim: () => Promise<void> = async () => {},
+): Promise<void> {
   await db.requireOwn?.()
   const missing = await missingOf(db)
+  const wanted = VERSIONS[db.dialect]
   let version = missing.has('heddle_log') ? null : await versionOf(db)
-  if (missing.size === 0 && version === TABLES_VERSION) return
-  const isOurs = version === null || version === 1 || version === TABLES_VERSION
+  if (missing.size === 0 && version === wanted) return
+  const isOurs =
+    version === null || (Number.isSafeInteger(version) && Number(version) >= 1 && Number(version) <= wanted)
   if (isOurs && mayMake) {
-    await makeTables(db, version === 1)
+    await claim()
+    await makeTables(db, version === null ? null : Number(version))
     version = await versionOf(db)
   } else if (isOurs && missing.size > 0) {
     throw new Error(
       'its tables are missing: run the migrations once with DB_AUTO_MIGRATE=true (npm start -- --boot-tool db). Until then tx.publish is refused, and jobs wait',
     )
   }
-  if (version === TABLES_VERSION) return
+  if (version === wanted) return
   const isOther = Number.isSafeInteger(version)
   const found = isOther ? `version ${version}` : `no version (heddle_log: ${toJson(version)})`
   const way = isOther
     ? 'start the release that wrote it'
-    : `if this release wrote it, UPDATE heddle_log SET value = ${TABLES_VERSION} WHERE name = 'version'`
-  throw new Error(
-    `The event log in the database has ${found}, and this release reads version ${TABLES_VERSION}: ${way}`,
-  )
+    : `if this release wrote it, UPDATE heddle_log SET value = ${wanted} WHERE name = 'version'`
+  throw new Error(`The event log in the database has ${found}, and this release reads version ${wanted}: ${way}`)
 }
 
 async function versionOf(db: Queryable): Promise<unknown> {
@@ -191,17 +197,22 @@ async function missingOf(db: LogDatabase): Promise<ReadonlySet<string>> {
   return new Set(rows.map(({ name }) => name))
 }
 
-async function makeTables(db: LogDatabase, isOfVersion1: boolean): Promise<void> {
+/** @param from version of the tables that are there; null: none are */
+async function makeTables(db: LogDatabase, from: number | null): Promise<void> {
+  const wanted = VERSIONS[db.dialect]
+  const isOldFile = db.dialect === 'sqlite' && from !== null && from < wanted
   for (let attempt = 1; ; attempt++) {
     try {
       return await ownTransaction(db, async (tx) => {
-        if (isOfVersion1 && db.dialect === 'postgres') for (const sql of SHARED_SINCE_1) await tx.execute(sql)
+        if (from === 1 && db.dialect === 'postgres') for (const sql of SHARED_SINCE_1) await tx.execute(sql)
+        if (isOldFile) for (const sql of RENAME_OLD) await tx.execute(sql)
         for (const sql of statements(db)) await tx.execute(sql)
+        if (isOldFile) await takeOver(tx)
         await tx.execute("INSERT INTO heddle_log (name, value) VALUES ('version', $1) ON CONFLICT (name) DO NOTHING", [
-          TABLES_VERSION,
+          wanted,
         ])
-        // What version 1 lacks is there now.
-        await tx.execute("UPDATE heddle_log SET value = $1 WHERE name = 'version' AND value = 1", [TABLES_VERSION])
+        // What older versions lack is there now.
+        await tx.execute("UPDATE heddle_log SET value = $1 WHERE name = 'version' AND value < $1", [wanted])
       })
     } catch (error) {
       if (attempt === MAKE_ATTEMPTS || !isMadeElsewhere(error)) throw error
@@ -218,42 +229,3 @@ const SHARED_SINCE_1 = [
   `ALTER TABLE heddle_process ADD COLUMN IF NOT EXISTS is_ready SMALLINT NOT NULL DEFAULT 0,
      ADD COLUMN IF NOT EXISTS knows BIGINT NOT NULL DEFAULT 0`,
 ]
-
-/** A transaction of the runtime's own. Its statements name the rows that they change, so it needs no more than this isolation. */
-export function ownTransaction<T>(db: LogDatabase, work: (tx: Queryable) => Promise<T>): Promise<T> {
-  return db.transaction(work, undefined, undefined, { isolation: 'read committed' })
-}
-
-/** The tool `db` as the log uses it: without the meter, since no plugin calls it. */
-export interface LogDatabase extends Pick<SqlDatabase, 'dialect' | 'query' | 'queryOne' | 'execute' | 'transaction'> {
-  /** On a server: that the tables which are there are this user's. @throws DATABASE_FOREIGN, DbError */
-  requireOwn?(): Promise<void>
-  /** On a file, which one process has at a time: false when another one has it. */
-  claim?(): boolean
-  /**
-   * On a server: tells of each notification of a channel, and of each time that the connection is there again, when some may have been missed.
-   * @param told gets the payload; empty after a reconnection
-   * @returns ends it
-   */
-  listen?(channel: string, told: (payload: string) => void): () => void
-}
-
-/**
- * True where events end with the process although EVENT_BUS_DRIVER is `database`: nobody has chosen it, and there is no tool `db` that could
- * hold them.
- * @param settings the driver
- * @param tool an instance of the tool `db`
- */
-export function staysInProcess(
-  { eventBusDriver }: Pick<Settings, 'eventBusDriver'>,
-  tool: object | undefined,
-): boolean {
-  const isChosen = (readVariable('EVENT_BUS_DRIVER') ?? '') !== ''
-  return eventBusDriver === 'database' && !isChosen && logDatabaseOf(tool) === null
-}
-
-/** The database of the log; null when the tool does not say which SQL it speaks. @param tool an instance of the tool `db` */
-export function logDatabaseOf(tool: object | undefined): LogDatabase | null {
-  const dialect = (tool as Partial<LogDatabase> | undefined)?.dialect
-  return dialect === 'sqlite' || dialect === 'postgres' ? (tool as LogDatabase) : null
-}

@@ -104,6 +104,7 @@ export class TransactionEvents implements TransactionCompanion {
 
   /** They are delivered when the log is found to have them. */
   unknown(): void {
+    if (this.#frames.length > 0) this.#options.log?.memory.refused()
     this.#end()
   }
 

@@ -1,8 +1,9 @@
 // Writes what became of events.
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import type { GroupRow, LogChanges, WaitingDelivery } from '../../transport/log-changes.ts'
-import { andOwned, PositionList, requireOwner, WAITS_FOR_GROUP } from './event-rows.ts'
-import { type LogDatabase, ownTransaction } from './tables.ts'
+import { type LogDatabase, ownTransaction } from '../event-store/database.ts'
+import { PositionList, storable } from '../event-store/event-columns.ts'
+import { andOwned, requireOwner, WAITS_FOR_GROUP } from './event-rows.ts'
 
 /** Rows of one INSERT: few sizes, so that each is prepared once. */
 const ROW_SIZES = [64, 8, 1] as const
@@ -38,7 +39,7 @@ async function storeWaiting(tx: Queryable, waiting: readonly WaitingDelivery[]):
     const size = ROW_SIZES.find((each) => each <= rows.length - from)!
     const params: SqlValue[] = []
     for (const { seq, group, attempt, deaths, dueMs, error } of rows.slice(from, from + size))
-      params.push(seq, group, attempt, deaths, dueMs, error)
+      params.push(seq, group, attempt, deaths, dueMs, storable(error))
     await tx.execute(UPSERTS.get(size)!, params)
     from += size
   }
@@ -109,7 +110,22 @@ export async function insertLetter(tx: Queryable, letter: LogChanges['letters'][
   await tx.execute(
     `INSERT INTO heddle_dead (id, event_id, event, grp, subscriber, key, envelope, payload, error, attempts, black_box, bytes, at_ms, is_parked)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT (id) DO NOTHING`,
-    [id, eventId, event, group, subscriber, key, envelope, payload, error, attempts, blackBox, bytes, atMs, isParked],
+    [
+      id,
+      eventId,
+      event,
+      group,
+      subscriber,
+      key,
+      envelope,
+      payload,
+      storable(error),
+      attempts,
+      blackBox,
+      bytes,
+      atMs,
+      isParked,
+    ],
   )
 }
 

@@ -34,7 +34,9 @@ export interface EventFrame {
 export const asBytes = (event: EventFrame): EventFrame => ({ ...event, payload: bytesOf(event.payload) })
 
 /** The payload of an event of the hub. @param text JSON */
-export const bytesOf = (text: string): string => Buffer.from(text).toString('latin1')
+export const bytesOf = (text: string): string =>
+  // Of ASCII each character is a byte already.
+  Buffer.byteLength(text) === text.length ? text : Buffer.from(text).toString('latin1')
 
 /** The payload of an event of the hub, as JSON text. */
 export const textOf = ({ payload }: Pick<EventFrame, 'payload'>): string => Buffer.from(payload, 'latin1').toString()

@@ -1,11 +1,10 @@
 /**
- * What all threads know of the durable event log.
+ * What all threads know of stored events.
  *
  * Memory:
- *   bytes 0–7    NEXT     BigInt64: the number of the next event. Every thread that stores events takes from it. On a file it is the event's
- *                         position: a counter, because SQLite uses the positions of deleted rows again. On a server that several processes
- *                         share it counts from 0, through blocks of positions that this process alone has.
- *   bytes 8–11   STORED   Int32: events that are stored and not forgotten, as the primary counts them
+ *   bytes 0–7    NEXT     BigInt64: the number of the next event, on a server. Every thread that stores events takes from it. It counts from 0,
+ *                         through blocks of positions that this process alone has. A file numbers its rows itself.
+ *   bytes 8–11   STORED   Int32: events that are stored and not forgotten, as the primary counts them; on a file rows, one for each group
  *   bytes 12–15  PARKED   Int32: those of them that wait behind dead letters, as the primary counts them
  *   bytes 16–19  IS_OPEN  Int32: 1 from when the tables are there and NEXT is set. The primary alone sets it.
  *   bytes 20–23  BLOCKS   Int32: blocks that were added, by the primary alone, each after its first position was written to BASES; 0 on a file.
@@ -17,6 +16,12 @@
  *                         up before it reads IS_SHARED for good, so when the primary has changed it and finds 0 here, all are over.
  *   bytes 108–111 REFUSALS Int32: how often a thread could not store events. The primary tries then whether it can.
  *   bytes 112–115 FREE    Int32: events that are stored and that no process has, as the primary counts them
+ *   bytes 116–119 RECIPIENTS Int32: on a file, whom events are stored for: 0: all groups that there will be, 1: the groups that there are, 2: the
+ *                         message broker. The primary alone sets it.
+ *   bytes 120–123 SUBSCRIBING Int32: how often somebody has subscribed after the boot. The thread counts up before it tells the primary.
+ *   bytes 124–127 SUBSCRIBED Int32: how many of those have their groups stored, as the primary knows. While there are more, RECIPIENTS is 0 for
+ *                         all: what is published right after `subscribe` is for that subscriber, too.
+ *   bytes 128–135 LATER   2 Int32: inserts for all groups that there will be that were begun, and those of them that are over.
  */
 
 // Taken before plugins can replace them.
@@ -33,8 +38,14 @@ const IS_SHARED = 24
 const INSERTS = 25
 const REFUSALS = 27
 const FREE = 28
+const RECIPIENTS = 29
+const SUBSCRIBING = 30
+const SUBSCRIBED = 31
+const LATER_BEGUN = 32
+const LATER_ENDED = 33
+const RECIPIENTS_NAMED = ['later', 'groups', 'broker'] as const
 
-export const LOG_MEMORY_BYTES = 120
+export const LOG_MEMORY_BYTES = 136
 /** Positions of one block. */
 export const BLOCK_POSITIONS = 1_048_576
 
@@ -170,6 +181,59 @@ export class LogMemory {
 
   set free(events: number) {
     store(this.#words, FREE, events)
+  }
+
+  /** On a file: whom events are stored for. */
+  get recipients(): 'later' | 'groups' | 'broker' {
+    const recipients = RECIPIENTS_NAMED[load(this.#words, RECIPIENTS)]!
+    return recipients === 'groups' && !this.areGroupsStored ? 'later' : recipients
+  }
+
+  set recipients(recipients: 'later' | 'groups' | 'broker') {
+    store(this.#words, RECIPIENTS, RECIPIENTS_NAMED.indexOf(recipients))
+  }
+
+  /** Somebody subscribes after the boot: until its group is stored, events are for all groups that there will be. */
+  subscribing(): void {
+    add(this.#words, SUBSCRIBING, 1)
+  }
+
+  /** How often somebody has. */
+  get subscriptions(): number {
+    return load(this.#words, SUBSCRIBING)
+  }
+
+  /** @param subscriptions so many of them have their groups stored */
+  groupsStored(subscriptions: number): void {
+    store(this.#words, SUBSCRIBED, subscriptions)
+  }
+
+  get areGroupsStored(): boolean {
+    return load(this.#words, SUBSCRIBED) === load(this.#words, SUBSCRIBING)
+  }
+
+  /** An insert for all groups that there will be begins, which must be told by `laterEnded`. */
+  beginLater(): void {
+    add(this.#words, LATER_BEGUN, 1)
+  }
+
+  laterEnded(): void {
+    add(this.#words, LATER_ENDED, 1)
+  }
+
+  /** How many have begun. */
+  get laterInserts(): number {
+    return load(this.#words, LATER_BEGUN)
+  }
+
+  /** True while one of them is under way, or its thread has died of it. */
+  get isLaterOpen(): boolean {
+    return load(this.#words, LATER_ENDED) !== load(this.#words, LATER_BEGUN)
+  }
+
+  /** Those that are under way have died with their threads. */
+  forgetLater(): void {
+    store(this.#words, LATER_ENDED, load(this.#words, LATER_BEGUN))
   }
 
   get parked(): number {

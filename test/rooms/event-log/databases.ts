@@ -56,10 +56,10 @@ function storeOn(
   }
 }
 
-export const onSqlite: StoreMaker = async (t) => {
+export async function onSqlite(t: TestContext, domains = DOMAINS): Promise<LogStore | null> {
   const folder = temporaryFolder(t)
   const path = join(folder, 'service.db')
-  return storeOn(t, { SQLITE_PATH: path }, { rows: rowsOfFile(path), path, server: null })
+  return storeOn(t, { SQLITE_PATH: path }, { rows: rowsOfFile(path), path, server: null }, domains)
 }
 
 /** @param isOwn the server is the test's own: it can be stopped */
@@ -73,7 +73,7 @@ export async function onPostgres(t: TestContext, isOwn = false, domains = DOMAIN
 }
 
 export const STORES: [name: string, make: StoreMaker][] = [
-  ['SQLite', onSqlite],
+  ['SQLite', (t) => onSqlite(t)],
   ['PostgreSQL', (t) => onPostgres(t)],
 ]
 
@@ -87,11 +87,15 @@ export interface Handled {
 
 export const handledBy = async (heddle: Heddle): Promise<Handled[]> => (await heddle.json('/orders')).body.handled ?? []
 
+/** Where events are that are stored: on a file a row is an event for one group. */
+export const eventsIn = ({ server }: Pick<LogStore, 'server'>): string =>
+  server === null ? 'heddle_delivery' : 'heddle_event'
+
 /** Nothing waits in the log any more. */
 export const isEmpty = (store: LogStore): Promise<unknown> =>
   until(
     async () =>
-      (await store.rows('SELECT seq FROM heddle_event UNION ALL SELECT seq FROM heddle_delivery')).length === 0,
+      (await store.rows(`SELECT seq FROM ${eventsIn(store)} UNION ALL SELECT seq FROM heddle_delivery`)).length === 0,
     'an empty log',
   )
 

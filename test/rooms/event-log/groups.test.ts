@@ -134,21 +134,3 @@ test('what waits for a subscriber that is missing leaves room for publishers', a
   await isEmpty(store)
   assert.equal(await third.stop(), 0)
 })
-
-test('the tables of the release before are migrated', async (t) => {
-  const store = (await onSqlite(t))!
-  const first = await store.start({ ...DATABASE, HOLD: 'wait', SHUTDOWN_TIMEOUT_MS: '500' })
-  await post(first, '/events', { event: 'order.taken', payload: { id: 'a' } })
-  await first.stop()
-  await store.rows('DROP TABLE heddle_group')
-  await store.rows('DROP INDEX heddle_delivery_absent')
-  await store.rows("UPDATE heddle_log SET value = 1 WHERE name = 'version'")
-  const refused = await store.start({ ...DATABASE, DB_AUTO_MIGRATE: 'false' })
-  await until(() => told(refused, 'the event log is not open: its tables are missing'), 'a refusal')
-  await refused.stop()
-  const second = await store.start(DATABASE)
-  await isEmpty(store)
-  const handled = (await second.json('/orders')).body.handled as { order_id: string }[]
-  assert.deepEqual(handled.map(({ order_id }) => order_id).sort(), ['a', 'a after'])
-  assert.deepEqual(await store.rows("SELECT value FROM heddle_log WHERE name = 'version'"), [{ value: 2 }])
-})

@@ -46,7 +46,7 @@ export async function dieAfterCommit(t: TestContext, database: Database, env: Re
 /** What a process that has died after the commit has done is not done again, and what comes after it is. */
 export async function isDoneOnce(t: TestContext, database: Database, driver: string): Promise<void> {
   const { start, path } = await dieAfterCommit(t, database, { EVENT_BUS_DRIVER: driver })
-  const waiting = 'SELECT event FROM heddle_event ORDER BY event'
+  const waiting = 'SELECT event FROM heddle_delivery ORDER BY event'
   if (database.name === 'SQLite') {
     assert.deepEqual(await rowsOfFile(path)(waiting), [{ event: 'work.done' }, { event: 'work.wanted' }])
   }

@@ -25,7 +25,7 @@ test('what transactions publish goes to the streams, also after an end of the st
       client.disconnect()
     }
   }
-  const stored = async () => (await store.rows('SELECT seq FROM heddle_event')).length
+  const stored = async () => (await store.rows('SELECT seq FROM heddle_delivery')).length
 
   const first = await store.start(env)
   const ids = [await take(first, 'a')]
@@ -63,4 +63,25 @@ test('what transactions publish goes to the streams, also after an end of the st
     order.map(({ name }) => name),
     names,
   )
+})
+
+test('what is stored is delivered after another driver was chosen, and after the first one is chosen again', async (t) => {
+  const redis = await redisServer(t, { own: true })
+  if (redis === null) return
+  const store = (await onSqlite(t))!
+  const names = async (heddle: Heddle) => (await handledBy(heddle)).map(({ order_id }) => order_id)
+  const database = { EVENT_BUS_DRIVER: 'database' }
+  const streams = { ...redis.env, EVENT_BUS_DRIVER: 'keyvalue_streams' }
+  const first = await store.start({ ...database, HOLD: 'wait' })
+  await take(first, 'a')
+  await kill(first)
+  const second = await store.start(streams)
+  await until(async () => (await names(second)).includes('a after'), 'the first order')
+  await redis.stop('SIGKILL')
+  await take(second, 'b')
+  await kill(second)
+  const third = await store.start(database)
+  await until(async () => (await names(third)).includes('b after'), 'the second order')
+  assert.deepEqual((await names(third)).sort(), ['a', 'a after', 'b', 'b after'])
+  await isEmpty(store)
 })

@@ -80,7 +80,7 @@ test('a second process on the file ends with status 78 and says why, until the f
     const held = logs.filter(({ msg }) => msg.includes('do not end'))
     assert.deepEqual(held, [], 'its lanes end with it, though they have not begun')
   }
-  assert.equal((await store.rows('SELECT seq FROM heddle_event')).length, 1, 'it has taken nothing')
+  assert.equal((await store.rows('SELECT seq FROM heddle_delivery')).length, 1, 'it has taken nothing')
   await kill(first)
   const second = await store.start(DATABASE)
   await until(async () => (await handledBy(second)).length === 2, 'the order handled')

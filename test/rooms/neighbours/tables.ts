@@ -27,33 +27,10 @@ const NO_EVENT = 1_000_000_000_000
 export function deedsOf(isFile: boolean): Record<string, Deeds> {
   const odd = oddOf(isFile)
   const many = manyOf(isFile)
-  const owned = isFile ? '' : ', owner, ord'
-  const event = (seq: string, id: string, name: string, shape: string, payload: string, key: string): string =>
-    `SELECT ${seq}, ${id}, ${name}, ${shape}, ${payload}, ${key}, 0, 0${isFile ? '' : ', 0, 0'}`
-  const events = (select: string): string =>
-    `INSERT INTO heddle_event (seq, id, event, envelope, payload, key, due_ms, expires_ms${owned}) ${select}`
   const letters = (select: string): string =>
     `INSERT INTO heddle_dead (id, event_id, event, grp, subscriber, key, envelope, payload, error, attempts, bytes, at_ms, is_parked) ${select}`
   return {
-    heddle_event: {
-      malformed: events(event(FAR, "'strange'", "'order.taken'", "'{'", "'}'", "'k'")),
-      foreign: events(event(FAR, "'strange'", "'of.others'", ENVELOPE, "'{}'", 'NULL')),
-      huge: `${events(event(FAR, "'strange'", "'order.taken'", ENVELOPE, textOf(isFile, MIB_8), 'NULL'))};
-        ${events(`${event(`${FAR} + n`, "'strange' || n", "'of.others'", ENVELOPE, "'{}'", 'NULL')} FROM ${many}`)}`,
-      undone: "DELETE FROM heddle_event WHERE id LIKE 'strange%'",
-    },
-    heddle_delivery: {
-      malformed: `INSERT INTO heddle_delivery VALUES (${NO_EVENT}, 'none', ${isFile ? "'odd', 'odd'" : '-1, -1'}, ${odd}, '')`,
-      foreign: `INSERT INTO heddle_delivery VALUES (${NO_EVENT}, 'others.Plugin.on', 1, 0, -1, '')`,
-      huge: `INSERT INTO heddle_delivery SELECT ${NO_EVENT} + n, 'others.Plugin.on', 1, 0, -1, 'why' FROM ${many}`,
-      undone: `DELETE FROM heddle_delivery WHERE seq >= ${NO_EVENT}`,
-    },
-    heddle_group: {
-      malformed: `INSERT INTO heddle_group VALUES ('', '', ${odd}), ('order.taken', 'a b c', ${odd})`,
-      foreign: "INSERT INTO heddle_group VALUES ('order.taken', 'others.Plugin.on', 1)",
-      huge: `INSERT INTO heddle_group SELECT 'of.others', 'others.Plugin.on' || n, 1 FROM ${many}`,
-      undone: "DELETE FROM heddle_group WHERE event = '' OR grp = 'a b c' OR grp LIKE 'others%'",
-    },
+    ...(isFile ? ofStore(many) : ofLog(isFile, many)),
     heddle_dead: {
       malformed: letters(`SELECT 'dl_strange', '', '', '', '', 'k', '{', '', '', -1, -1, ${odd}, 1`),
       foreign: letters(
@@ -127,3 +104,60 @@ const serverDeeds = (many: string): Record<string, Deeds> => ({
     undone: 'DELETE FROM heddle_copy',
   },
 })
+
+function ofLog(isFile: boolean, many: string): Record<string, Deeds> {
+  const odd = oddOf(isFile)
+  const event = (seq: string, id: string, name: string, shape: string, payload: string, key: string): string =>
+    `SELECT ${seq}, ${id}, ${name}, ${shape}, ${payload}, ${key}, 0, 0, 0, 0`
+  const events = (select: string): string =>
+    `INSERT INTO heddle_event (seq, id, event, envelope, payload, key, due_ms, expires_ms, owner, ord) ${select}`
+  return {
+    heddle_event: {
+      malformed: events(event(FAR, "'strange'", "'order.taken'", "'{'", "'}'", "'k'")),
+      foreign: events(event(FAR, "'strange'", "'of.others'", ENVELOPE, "'{}'", 'NULL')),
+      huge: `${events(event(FAR, "'strange'", "'order.taken'", ENVELOPE, textOf(isFile, MIB_8), 'NULL'))};
+        ${events(`${event(`${FAR} + n`, "'strange' || n", "'of.others'", ENVELOPE, "'{}'", 'NULL')} FROM ${many}`)}`,
+      undone: "DELETE FROM heddle_event WHERE id LIKE 'strange%'",
+    },
+    heddle_delivery: {
+      malformed: `INSERT INTO heddle_delivery VALUES (${NO_EVENT}, 'none', -1, -1, ${odd}, '')`,
+      foreign: `INSERT INTO heddle_delivery VALUES (${NO_EVENT}, 'others.Plugin.on', 1, 0, -1, '')`,
+      huge: `INSERT INTO heddle_delivery SELECT ${NO_EVENT} + n, 'others.Plugin.on', 1, 0, -1, 'why' FROM ${many}`,
+      undone: `DELETE FROM heddle_delivery WHERE seq >= ${NO_EVENT}`,
+    },
+    heddle_group: {
+      malformed: `INSERT INTO heddle_group VALUES ('', '', ${odd}), ('order.taken', 'a b c', ${odd})`,
+      foreign: "INSERT INTO heddle_group VALUES ('order.taken', 'others.Plugin.on', 1)",
+      huge: `INSERT INTO heddle_group SELECT 'of.others', 'others.Plugin.on' || n, 1 FROM ${many}`,
+      undone: "DELETE FROM heddle_group WHERE event = '' OR grp = 'a b c' OR grp LIKE 'others%'",
+    },
+  }
+}
+
+/** On a file a row is an event for one group. */
+function ofStore(many: string): Record<string, Deeds> {
+  const into = 'INSERT INTO heddle_delivery (grp, thread, event_id, event, envelope, payload, key)'
+  const taken = "FROM heddle_group WHERE event = 'order.taken'"
+  return {
+    heddle_delivery: {
+      malformed: `${into} SELECT id, 0, 'strange', 'order.taken', '{', '}', 'k' ${taken}; ${into} VALUES ('odd', 'odd', 'strange', 'order.taken', '{', '}', 'k')`,
+      foreign: `${into} VALUES (999999, 0, 'strange', 'of.others', ${ENVELOPE}, '{}', NULL)`,
+      huge: `${into} SELECT id, 0, 'strange', 'order.taken', ${ENVELOPE}, ${textOf(true, MIB_8)}, NULL ${taken};
+        ${into} SELECT 999999, 0, 'strange' || n, 'of.others', ${ENVELOPE}, '{}', NULL FROM ${many}`,
+      undone: "DELETE FROM heddle_delivery WHERE event_id LIKE 'strange%'",
+    },
+    heddle_group: {
+      malformed:
+        "INSERT INTO heddle_group (event, grp, seen_ms) VALUES ('', '', 'odd'), ('order.taken', 'a b c', 'odd')",
+      foreign: "INSERT INTO heddle_group (event, grp, seen_ms) VALUES ('order.taken', 'others.Plugin.on', 1)",
+      huge: `INSERT INTO heddle_group (event, grp, seen_ms) SELECT 'of.others', 'others.Plugin.on' || n, 1 FROM ${many}`,
+      undone: "DELETE FROM heddle_group WHERE event = '' OR grp = 'a b c' OR grp LIKE 'others%'",
+    },
+    heddle_parked: {
+      malformed: "INSERT INTO heddle_parked VALUES ('odd', 'k', 'none')",
+      foreign: `INSERT INTO heddle_parked SELECT id, '"k"', 'none' ${taken}`,
+      huge: `INSERT INTO heddle_parked SELECT id, n, 'none' FROM heddle_group, ${many}`,
+      undone: "DELETE FROM heddle_parked WHERE dead_letter = 'none'",
+    },
+  }
+}

@@ -1,12 +1,13 @@
 /** Many runs one after another in this thread, and the story of one that fails. */
-import { DurableLog } from '../../../src/primary/event-log/durable-log.ts'
+
+import { Durable } from '../../../src/primary/event-log/durable.ts'
 import { StoredLetters } from '../../../src/primary/event-log/stored-letters.ts'
 import { Hub } from '../../../src/primary/events/hub.ts'
 import { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
 import { STEPS } from '../batch.ts'
 import { type StoredEngine, type StoredLog, StoredRun } from './run.ts'
 
-export const STORED_ENGINE: StoredEngine = { Hub, LaneSubscribers, DurableLog, StoredLetters }
+export const STORED_ENGINE: StoredEngine = { Hub, LaneSubscribers, Durable, StoredLetters }
 /** Lines that are told of a run that has failed. */
 const LINES = 120
 
@@ -56,7 +57,11 @@ export async function storedStoryOf(log: StoredLog, seed: number): Promise<strin
   const lines: string[] = []
   const run = new StoredRun(STORED_ENGINE, { ...optionsOf(log, seed), tell: (line) => void lines.push(line) })
   const { finding } = await run.execute()
-  return [`seed ${seed}: ${JSON.stringify(run.plan)}`, ...lines.slice(-LINES), finding ?? 'Nothing was found']
+  return [
+    `seed ${seed}: ${JSON.stringify(run.plan)}`,
+    ...lines.slice(-(Number(process.env.STORY_LINES) || LINES)),
+    finding ?? 'Nothing was found',
+  ]
 }
 
 /** @returns after how many seeds a fault is found; null when it is not */

@@ -2,7 +2,7 @@
 import Database from 'better-sqlite3'
 import type { Queryable, SqlValue } from '../../../src/contracts/db.ts'
 import { DbError } from '../../../src/core/errors/catalogue.ts'
-import type { LogDatabase } from '../../../src/runtime/event-log/tables.ts'
+import type { LogDatabase } from '../../../src/runtime/event-store/database.ts'
 import type { Draw } from '../draw.ts'
 
 /** What goes wrong, of 1: an operation that is refused, and one that is done and whose answer is lost. */

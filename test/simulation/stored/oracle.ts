@@ -113,6 +113,11 @@ export class StoredOracle {
     for (const each of this.#cases.values()) if (each.id === id && !each.isUnknown) each.acceptedAt = at
   }
 
+  /** Perhaps the group gets it, and perhaps not. */
+  mayMiss(id: string, group: string): void {
+    this.find(id, group).acceptedAt = Number.POSITIVE_INFINITY
+  }
+
   /** Nobody knows whether the log has it. */
   refused(id: string): void {
     for (const each of this.#cases.values()) if (each.id === id) each.isRefused = true

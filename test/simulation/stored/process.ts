@@ -2,13 +2,14 @@
 
 import type { BlackBox } from '../../../src/contracts/registry.ts'
 import type { Lane } from '../../../src/primary/dispatch/lane.ts'
-import type { DurableLog } from '../../../src/primary/event-log/durable-log.ts'
+import type { Durable } from '../../../src/primary/event-log/durable.ts'
 import type { StoredLetters } from '../../../src/primary/event-log/stored-letters.ts'
 import type { Hub } from '../../../src/primary/events/hub.ts'
 import type { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
 import { EventLog, LogPublisher } from '../../../src/runtime/event-log/event-log.ts'
 import { writeChanges } from '../../../src/runtime/event-log/write-changes.ts'
-import { asBytes, type EventFrame } from '../../../src/transport/frames/event-frame.ts'
+import { writeStoreChanges } from '../../../src/runtime/event-store/write-changes.ts'
+import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import { LOG_MEMORY_BYTES, LogMemory } from '../../../src/transport/memory/log-memory.ts'
 import type { Holder } from './database.ts'
 import type { GroupPlan } from './oracle.ts'
@@ -34,7 +35,7 @@ export class SimulatedProcess implements Holder {
   readonly number: number
   readonly hub: Hub
   readonly log: EventLog
-  readonly durable: DurableLog
+  readonly durable: Durable
   readonly letters: StoredLetters
   readonly subscribers: LaneSubscribers
   readonly memory = new LogMemory(new SharedArrayBuffer(LOG_MEMORY_BYTES))
@@ -69,7 +70,7 @@ export class SimulatedProcess implements Holder {
       run.judge(() => !run.isOut(this) && run.oracle.letter(event_id, subscriber, this))
     })
     this.subscribers = new run.engine.LaneSubscribers(this.hub)
-    this.durable = new run.engine.DurableLog({
+    this.durable = new run.engine.Durable({
       hub: this.hub,
       log: this.log,
       maxQueue: plan.maxQueue,
@@ -82,7 +83,9 @@ export class SimulatedProcess implements Holder {
       onLost: () => run.lost(this),
       relay: null,
       catchUp: () => this.subscribers.catchUp(),
-      write: (changes) => writeChanges(database, changes, this.memory.epoch),
+      writeLog: (changes) => writeChanges(database, changes, this.memory.epoch),
+      writeStore: (changes) => writeStoreChanges(database, changes),
+      isAlive: (threadId) => threadId === 0,
       report: (level, message) => run.tell(() => `log: ${level} ${message}`),
     })
     this.letters = new run.engine.StoredLetters(this.hub, this.log, this.durable)
@@ -157,7 +160,7 @@ export class SimulatedProcess implements Holder {
     this.lanes.delete(lane)
     this.subscribers.leave(lane.asLane)
     this.subscribers.forget(lane.asLane, isDeath ? unread : NOTHING, isDeath ? BOX : null)
-    if (isDeath) this.durable.feed.laneGone()
+    this.durable.laneGone(isDeath)
     if (lane === this.#quarantine) {
       this.#quarantine = null
       if (this.#isQuarantineWanted) this.#wantQuarantine(true)
@@ -208,6 +211,7 @@ export class StoredLane implements Holder {
   state: 'ready' | 'dead' = 'ready'
   readonly responsive = true
   readonly heldMs = 0
+  readonly heartbeat = { threadId: 0 }
   deliveriesInFlight = 0
   readonly #process: SimulatedProcess
   readonly #run: StoredRun
@@ -227,7 +231,7 @@ export class StoredLane implements Holder {
     const log = new EventLog(process.memory, () => database, plan.maxStored, this.#run.clockOf(this), draw)
     this.#publisher = new LogPublisher(log, (frame) => {
       const stored = { ...frame }
-      this.#say(() => process.durable.feed.take(asBytes(stored), process.subscribers.threadOf(this.asLane)))
+      this.#say(() => process.durable.taken(stored, process.subscribers.threadOf(this.asLane)))
     })
   }
 

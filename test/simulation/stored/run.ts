@@ -1,6 +1,6 @@
 /** One run: the hub and the durable log as they are, over a real SQLite in memory whose connections, lanes and process fail. First faults, then all heals and everything must end. */
 import type { Clock } from '../../../src/core/schedule/clock.ts'
-import type { DurableLog } from '../../../src/primary/event-log/durable-log.ts'
+import type { Durable } from '../../../src/primary/event-log/durable.ts'
 import type { StoredLetters } from '../../../src/primary/event-log/stored-letters.ts'
 import type { Hub } from '../../../src/primary/events/hub.ts'
 import type { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
@@ -17,8 +17,26 @@ import { SimulatedServer } from './server.ts'
 export interface StoredEngine {
   Hub: typeof Hub
   LaneSubscribers: typeof LaneSubscribers
-  DurableLog: typeof DurableLog
+  Durable: typeof Durable
   StoredLetters: typeof StoredLetters
+}
+
+/** What is asked of the tables. */
+const SQL = {
+  sqlite: {
+    left: 'SELECT 0',
+    isStored: (id: string, group: string) => `SELECT 1 FROM heddle_delivery d LEFT JOIN heddle_group g ON g.id = d.grp
+      WHERE d.event_id = '${id}' AND (d.grp = 0 OR g.grp = '${group}')`,
+    isBegun: (id: string, group: string) => `SELECT 1 FROM heddle_delivery d JOIN heddle_group g ON g.id = d.grp
+      WHERE d.event_id = '${id}' AND g.grp = '${group}' AND (d.begun = 1 OR d.attempt > 1 OR d.deaths > 0)`,
+  },
+  postgres: {
+    left: 'SELECT count(*) FROM heddle_event',
+    isStored: (id: string, group: string) => `SELECT 1 FROM heddle_event e WHERE id = '${id}'
+      AND (is_split = 0 OR EXISTS (SELECT 1 FROM heddle_delivery d WHERE d.seq = e.seq AND d.grp = '${group}'))`,
+    isBegun: (id: string, group: string) => `SELECT 1 FROM heddle_event e JOIN heddle_delivery d ON d.seq = e.seq
+      WHERE e.id = '${id}' AND d.grp = '${group}' AND (d.due_ms > 0 OR d.due_ms = -2 OR d.attempt > 1 OR d.deaths > 0)`,
+  },
 }
 
 /** Where the events are: in a file of one process, or on a server that several share. */
@@ -130,6 +148,7 @@ const SENT_MS = 30
 
 export class StoredRun {
   readonly engine: StoredEngine
+  readonly #left: string
   readonly clock = new SimulatedClock()
   /** How far the clock was ahead of the steady one at first. */
   readonly #aheadMs = this.clock.nowMs() - this.clock.steadyMs()
@@ -143,6 +162,8 @@ export class StoredRun {
   readonly #ended = new Set<number>()
   #started = 0
   /** All groups are known to the log. */
+  /** Events that were accepted before a group of theirs was stored. */
+  #early: { id: string; group: string; process: SimulatedProcess }[] = []
   #areKnown = false
   #events = 0
   #failure: unknown = null
@@ -167,16 +188,12 @@ export class StoredRun {
       tell: (line: () => string) => this.tell(line),
     }
     this.database = log === 'sqlite' ? new SimulatedDatabase(world) : new SimulatedServer(world)
+    const sql = SQL[log]
+    this.#left = sql.left
     this.oracle = new StoredOracle({
-      isStored: (id, group) =>
-        this.#rows(`SELECT 1 FROM heddle_event e WHERE id = '${id}'
-        AND (is_split = 0 OR EXISTS (SELECT 1 FROM heddle_delivery d WHERE d.seq = e.seq AND d.grp = '${group}'))`) > 0,
+      isStored: (id, group) => this.#rows(sql.isStored(id, group)) > 0,
       latestMs: () => this.clock.latestMs(),
-      isBegun: (id, group) =>
-        this.#rows(
-          `SELECT 1 FROM heddle_event e JOIN heddle_delivery d ON d.seq = e.seq
-           WHERE e.id = '${id}' AND d.grp = '${group}' AND (d.due_ms > 0 OR d.due_ms = -2 OR d.attempt > 1 OR d.deaths > 0)`,
-        ) > 0,
+      isBegun: (id, group) => this.#rows(sql.isBegun(id, group)) > 0,
       hasLetter: (id, group) =>
         this.#rows(`SELECT 1 FROM heddle_dead WHERE event_id = '${id}' AND grp = '${group}' AND replay = ''`) > 0,
     })
@@ -283,6 +300,7 @@ export class StoredRun {
     if (epoch === 0 || this.#rows(`SELECT 1 FROM heddle_process WHERE epoch = ${epoch} AND adopter IS NULL`) > 0) return
     this.tell(() => `process ${process.number} is taken over`)
     process.isOut = true
+    this.#endedEarly(process)
     this.oracle.processGone(process)
   }
 
@@ -350,6 +368,7 @@ export class StoredRun {
     // What it had sent is done first.
     this.clock.in(SENT_MS, () => {
       if (!process.isRemote) this.#ended.add(process.number)
+      this.#endedEarly(process)
       if (this.#hasTables && !process.isOut) this.oracle.processGone(process)
     })
     this.clock.in(SENT_MS + this.draw.between(1, this.draw.of([100, 2000])), () => this.#start())
@@ -410,6 +429,7 @@ export class StoredRun {
     try {
       await lane.publish(frame)
       if (lane.isAlive) oracle.accepted(id)
+      for (const { group } of groups) if (!this.#isStored(group)) this.#early.push({ id, group, process: lane.home })
       this.tell(() => `${id} is accepted`)
     } catch {
       this.tell(() => `${id} is refused`)
@@ -420,6 +440,13 @@ export class StoredRun {
   /** Events wait for a group that has been here, also while it is not. */
   #isKnown({ group }: GroupPlan, process: SimulatedProcess): boolean {
     return process.groups.some((each) => each.group === group) || this.#isStored(group)
+  }
+
+  /** Its groups may never have been stored: whoever comes next may lack them. */
+  #endedEarly(gone: SimulatedProcess): void {
+    for (const { id, group, process } of this.#early)
+      if (process === gone && !this.#isStored(group)) this.oracle.mayMiss(id, group)
+    this.#early = this.#early.filter(({ process }) => process !== gone)
   }
 
   #isStored(group: string): boolean {
@@ -439,8 +466,9 @@ export class StoredRun {
     if (isReplay && this.draw.is(0.3)) {
       const payload = `{"n":0,"edited":${this.draw.below(1000)}}`
       this.oracle.editing(event, subscriber, payload)
-      await process.letters.edit(id, payload, 'n\0edited').catch(() => {})
-      if (!process.isAlive) return
+      const wasEdited = await process.letters.edit(id, payload, 'n\0edited').catch(() => true)
+      // Somebody else has replayed or deleted it meanwhile.
+      if (!process.isAlive || !wasEdited) return
     }
     if (isReplay) this.oracle.replaying(event, subscriber, process)
     else this.oracle.deleting(event, subscriber, process)
@@ -468,7 +496,7 @@ export class StoredRun {
       while (clock.steadyMs() < nextMs) await this.#step()
       if (!this.#hasTables || this.#processes.size === 0) continue
       const left = database.all<{ events: number; deliveries: number; letters: number }>(
-        "SELECT (SELECT count(*) FROM heddle_event) AS events, (SELECT count(*) FROM heddle_delivery) AS deliveries, (SELECT count(*) FROM heddle_dead WHERE replay = '') AS letters",
+        `SELECT (${this.#left}) AS events, (SELECT count(*) FROM heddle_delivery) AS deliveries, (SELECT count(*) FROM heddle_dead WHERE replay = '') AS letters`,
       )[0]!
       if (clock.steadyMs() > untilMs)
         throw new Finding(

@@ -6,7 +6,8 @@
 import Database from 'better-sqlite3'
 import type { Queryable, SqlValue } from '../../../src/contracts/db.ts'
 import { DbError } from '../../../src/core/errors/catalogue.ts'
-import { type LogDatabase, SLOT } from '../../../src/runtime/event-log/tables.ts'
+import { SLOT } from '../../../src/runtime/event-log/tables.ts'
+import type { LogDatabase } from '../../../src/runtime/event-store/database.ts'
 import type { Draw } from '../draw.ts'
 import type { DatabaseFaults, Holder, SimulatedStore } from './database.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { envelopeOf, frameOf } from '../../../src/runtime/event-log/event-rows.ts'
+import { envelopeOf, frameOf } from '../../../src/runtime/event-store/event-columns.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import { eventOf } from '../events/fake-thread.ts'
 

@@ -8,7 +8,7 @@ import { Settler } from '../../../src/primary/event-log/settler.ts'
 import { SqlLog } from '../../../src/primary/event-log/sql-log.ts'
 import { StoredEvents } from '../../../src/primary/event-log/stored-events.ts'
 import type { EventLog } from '../../../src/runtime/event-log/event-log.ts'
-import { envelopeOf } from '../../../src/runtime/event-log/event-rows.ts'
+import { envelopeOf } from '../../../src/runtime/event-store/event-columns.ts'
 import { eventOf, hubOf } from '../events/fake-thread.ts'
 
 interface Read {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { KeySlots } from '../../../src/primary/event-log/membership.ts'
-import { type LogDatabase, SLOTS } from '../../../src/runtime/event-log/tables.ts'
+import { SLOTS } from '../../../src/runtime/event-log/tables.ts'
+import type { LogDatabase } from '../../../src/runtime/event-store/database.ts'
 import { memoryDatabase } from '../../support/memory-database.ts'
 
 const ME = 2

@@ -28,6 +28,7 @@ export function fakeThread(isQuarantine = false): FakeThread {
   const taken: Taken[] = []
   const abandoned: number[] = []
   return {
+    threadId: 0,
     isQuarantine,
     deliveriesInFlight: 0,
     isStill: false,

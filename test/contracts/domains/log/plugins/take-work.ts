@@ -30,6 +30,7 @@ export default class TakeWork extends Plugin {
     this.#db = db
     http.addEndpoint('/publish', 'POST', this.publish)
     http.addEndpoint('/burst', 'POST', this.burst)
+    http.addEndpoint('/late', 'POST', this.late)
     http.addEndpoint('/letters', 'GET', async () => ({ letters: await event_bus.getDeadLetters() }))
     http.addEndpoint('/letters/:id/replay', 'POST', async ({ id }) => ({ done: await event_bus.replayDeadLetter(id) }))
     http.addEndpoint('/letters/:id/edit', 'POST', async ({ id, payload }) => ({
@@ -59,6 +60,12 @@ export default class TakeWork extends Plugin {
     const { at, ...more } = options as { at?: string }
     const due = at === undefined ? {} : { at: new Date(at) }
     return { id: await this.#bus.publish(event as string, work as Payload, { ...more, ...due }) }
+  }
+
+  /** Somebody subscribes, and an event is published at once. */
+  async late({ event, work }: Data) {
+    this.#bus.subscribe(event as string, this.onLate)
+    return { id: await this.#bus.publish(event as string, work as Payload) }
   }
 
   /** Without waiting for one another. */
@@ -135,6 +142,7 @@ export default class TakeWork extends Plugin {
     const [verb] = step.split(' ')
     const value = step.slice(verb!.length + 1)
     if (verb === 'throw') throw new Error('as it was told')
+    if (verb === 'odd') throw new Error('half of a smile \ud83d\0')
     if (verb === 'unrecoverable') throw new Unrecoverable('as it was told')
     if (verb === 'exit') process.exit(1)
     if (verb === 'kill') execSync(`kill -9 ${process.pid}`)

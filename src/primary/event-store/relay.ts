@@ -1,3 +1,4 @@
+// Sends stored events to the message broker.
 import type { LogLevel } from '../../contracts/logger.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -8,7 +9,7 @@ import type { SubscriberThread } from '../events/consumer.ts'
 
 /** Events that are sent together at most. */
 const BATCH_MAX = 128
-/** Events that wait in memory at most: others wait in the log. */
+/** Maximum number of events in memory: the rest waits in the database. */
 const WAITING_MAX = 1024
 /** Pause before events are sent again, milliseconds. */
 const RETRY_MS = 250
@@ -31,14 +32,11 @@ export interface Relayed {
   origin: SubscriberThread | null
   /** The broker has it. */
   sent: () => void
-  /** The broker will not take it: it stays in the log. */
+  /** The broker will not take it: it stays in the database. */
   refused: () => void
 }
 
-/**
- * Takes events from the log to a broker, in their order: a batch at a time, each until the broker has it. An event whose outcome is not known is
- * sent again, under the same id.
- */
+/** Sends stored events to the broker in order, a batch at a time, until it has them. Sends an event again, under the same id, if its outcome is unknown. */
 export class Relay {
   readonly #options: RelayOptions
   readonly #waiting = new Fifo<Relayed>()

@@ -5,33 +5,34 @@ import type { Hub } from '../events/hub.ts'
 import type { Processes } from '../streams/process-identity.ts'
 import type { RelayOptions } from './relay.ts'
 
-/** What the durable log is given. */
+/** Options of stored events: for the event store on SQLite and the event log on PostgreSQL. */
 export interface DurableLogOptions {
   hub: Hub
   log: EventLog
+  /** EVENT_BUS_MAX_QUEUE. */
   maxQueue: number
   /** EVENT_BUS_MAX_STORED. */
   maxStored: number
   /** DB_AUTO_MIGRATE. */
   mayMakeTables: boolean
-  /** EVENT_BUS_DRIVER=database: all events go through the log, not only those of transactions. */
+  /** Ends the start if another process has the file: with EVENT_BUS_DRIVER=database, and on a shared port. */
   isRequired: boolean
   /**
-   * At how many deaths of the process a plugin was at work on an event, since a time; null where nobody knows: then all that was there is under
-   * suspicion.
+   * Counts crashes of the process during which a plugin was handling an event, since a time. Null without a guardian: then every row that may
+   * have been in hand is a suspect.
    */
   deathsOf: ((id: string, plugin: string, sinceMs: number) => number) | null
   /** REPLICA_ID. */
   replica: string
-  /** Of those that share the log. */
+  /** On PostgreSQL: tells whether a process on this machine is alive. */
   processes: Processes
-  /** Another process has taken over: this one must end. */
+  /** On PostgreSQL: another process has taken over, and this one must end. */
   onLost: (message: string) => void
-  /** Gives events to a broker, which delivers them; null where the hub does. */
+  /** Sends an event to the message broker; null: the hub delivers. */
   relay: RelayOptions['send'] | null
-  /** Reads what the threads of this process have handed on by now. */
+  /** On PostgreSQL: reads all frames the lanes have written so far. */
   catchUp: () => void
-  /** Commits what has become of events. */
+  /** Commits outcomes. */
   write: (changes: LogChanges) => Promise<void>
   report: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }

@@ -1,0 +1,154 @@
+// How far a group has been read, and which of its keys are blocked.
+import type { GroupKind } from '../../transport/store-changes.ts'
+
+/** A group of the store. */
+export interface Group {
+  readonly id: number
+  readonly event: string
+  readonly name: string
+  readonly kind: GroupKind | 'broker'
+}
+
+/**
+ * ```
+ *              rows may have come                     a page is short
+ *   read ──────────────────────────────► behind ──────────────────────► read
+ *                                          │ ▲
+ *            no more room in the hub       │ │ deliveries have ended
+ *                                          ▼ │
+ *                                         full
+ * ```
+ * `behind` ──► `trying` ──► `behind`: the next row is a suspect and runs alone.
+ */
+export type CursorState = 'read' | 'behind' | 'full' | 'trying'
+
+/**
+ * ```
+ *            more rows than may be in hand                  a page of the key is short
+ *   open ───────────────────────────────────────► behind ───────────────────────────► open
+ *     │                                            ▲  │
+ *     │ a delivery is a dead letter                │  │ a delivery is a dead letter
+ *     └────────────────► parked ───────────────────┘◄─┘
+ *                                the dead letter is replayed or deleted
+ * ```
+ */
+export type KeyState = 'open' | 'behind' | 'parked'
+
+/** A key with deliveries in hand, or a blocked key. */
+export interface Key {
+  readonly key: string
+  state: KeyState
+  /** Deliveries in hand. */
+  inHand: number
+  /** Rows of the key up to this place have been handed out. */
+  last: number
+  /** Ids of the dead letters it waits for. */
+  readonly deadLetters: Set<string>
+  /** Rows that were left out since it is parked, and the place of the last of them: a row that is read again counts once. */
+  waiting: number
+  waitingTo: number
+}
+
+/** What waits behind dead letters. */
+export interface Parked {
+  keys: number
+  /** Rows that were left out, as far as is known. */
+  rows: number
+}
+
+/** How far one group has been read. */
+export class Cursor {
+  readonly group: Group
+  state: CursorState = 'behind'
+  /** Last place read: rows up to it are in hand, settled, or of blocked keys. */
+  after = 0
+  /** Grows when a row returns: a page being read may lack it. */
+  version = 0
+  /** Rows in the hub, and the bytes of their payloads. */
+  inHand = 0
+  bytes = 0
+  /** Average payload of a row in the last page, bytes. */
+  rowBytes = 0
+  readonly keys = new Map<string, Key>()
+  /** Keys that are `parked`. */
+  readonly parked = new Set<Key>()
+  /** Keys that are `behind`. */
+  readonly behind = new Set<Key>()
+  /** Dead letters that keys wait for. */
+  readonly #byDeadLetter = new Map<string, Key>()
+  /** Of all groups: whoever publishes asks for it. */
+  #total: Parked
+
+  constructor(group: Group, total: Parked) {
+    this.group = group
+    this.#total = total
+  }
+
+  keyOf(key: string): Key {
+    let found = this.keys.get(key)
+    if (found === undefined) {
+      found = { key, state: 'open', inHand: 0, last: 0, deadLetters: new Set(), waiting: 0, waitingTo: 0 }
+      this.keys.set(key, found)
+    }
+    return found
+  }
+
+  /** Rows of the key were skipped: they are read by their key. */
+  fallBehind(key: Key): void {
+    if (this.parked.delete(key)) {
+      this.#total.keys--
+      this.#total.rows -= key.waiting
+    }
+    key.state = 'behind'
+    key.waiting = 0
+    key.waitingTo = 0
+    this.behind.add(key)
+  }
+
+  /** A row of a parked key is left out. */
+  leftOut(key: Key, place: number): void {
+    if (place <= key.waitingTo) return
+    key.waitingTo = place
+    key.waiting++
+    this.#total.rows++
+  }
+
+  /** Nobody takes its rows any more: what waits for it counts no more. */
+  retire(): void {
+    this.#total.keys -= this.parked.size
+    for (const { waiting } of this.parked) this.#total.rows -= waiting
+    this.#total = { keys: 0, rows: 0 }
+  }
+
+  caughtUp(key: Key): void {
+    key.state = 'open'
+    this.behind.delete(key)
+    this.forgetIfIdle(key)
+  }
+
+  /** @param place of the dead letter: its replay has that place again */
+  park(key: Key, deadLetter: string, place: number): void {
+    key.state = 'parked'
+    key.deadLetters.add(deadLetter)
+    this.#byDeadLetter.set(deadLetter, key)
+    key.last = Math.min(key.last, place - 1)
+    if (!this.parked.has(key)) this.#total.keys++
+    this.parked.add(key)
+    this.behind.delete(key)
+  }
+
+  /** The dead letter is replayed or deleted. @returns true when a key goes on */
+  unpark(deadLetter: string): boolean {
+    const key = this.#byDeadLetter.get(deadLetter)
+    if (key === undefined) return false
+    this.#byDeadLetter.delete(deadLetter)
+    key.deadLetters.delete(deadLetter)
+    if (key.state !== 'parked' || key.deadLetters.size > 0) return false
+    this.fallBehind(key)
+    return true
+  }
+
+  forgetIfIdle(key: Key): void {
+    if (key.inHand === 0 && key.state === 'open') this.keys.delete(key.key)
+  }
+}

@@ -1,0 +1,507 @@
+// The event store of a process, from its opening to its end.
+
+import type { Queryable } from '../../contracts/db.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/description.ts'
+import type { Clock } from '../../core/schedule/clock.ts'
+import { until, withTimeout } from '../../core/schedule/waiting.ts'
+import { prepareTables } from '../../runtime/event-log/tables.ts'
+import { BROKER } from '../../runtime/event-store/delivery-rows.ts'
+import { dueMsOf } from '../../runtime/event-store/event-columns.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
+import { hubEventOf, type SubscriberThread } from '../events/consumer.ts'
+import { POISON_DEATHS } from '../events/quarantine.ts'
+import type { Cursor, Group } from './cursor.ts'
+import { DueRows } from './due-rows.ts'
+import { Groups } from './groups.ts'
+import { Hand } from './hand.ts'
+import { buryRow } from './malformed.ts'
+import { GROUP_MAX, KEY_MAX, Reader } from './reader.ts'
+import { Relay } from './relay.ts'
+import { Settler } from './settler.ts'
+import { SqlStore } from './sql-store.ts'
+import type { StoredDelivery } from './store.ts'
+import type { DurableLogOptions } from './store-options.ts'
+import { StoreTrial } from './store-trial.ts'
+
+/** How long events are still given to a broker at the end, milliseconds. */
+const RELAY_END_MS = 1000
+/** How long a start waits until its groups are stored, milliseconds. */
+const GROUPS_STORED_MS = 5000
+/** Pause before the store is opened again, milliseconds. */
+const REOPEN_MS = 1000
+/** How often it checks groups, counts rows and tries what failed, milliseconds. */
+const LOOK_MS = 1000
+/** How long a file may still be another process's, milliseconds: one that ends at this moment has it for a little longer. */
+const CLAIM_MS = 1000
+/** Events that are kept for the trace until the subscribers are known, at most. */
+const UNRECORDED_MAX = 10_000
+/** A commit is over after this time, one way or the other, milliseconds. */
+const COMMIT_MAX_MS = 30_000
+/** Dead letters that were replayed or deleted are remembered, at most. */
+const RELEASED_MAX = 1000
+/** How long it takes at most until a thread that has counted a subscriber says so, milliseconds. */
+const MESSAGE_MAX_MS = 1000
+/** What a thread had begun to store before the groups were known is committed by then, milliseconds. */
+const UNASSIGNED_MS = 120_000
+/** Up to so many rows are counted at each look, more only once in this time, milliseconds. */
+const COUNTED_OFTEN = 10_000
+const RECOUNT_MS = 600_000
+/** A row is given alone after so many crashes; under the guardian, which knows what was at work, after more. */
+const SUSPECT_CRASHES = 3
+const GUARDED_SUSPECT_CRASHES = 6
+
+const isTaken = (error: unknown): boolean => error instanceof HeddleError && error.code === 'DATABASE_TAKEN'
+
+export interface EventStoreOptions extends Omit<DurableLogOptions, 'write'> {
+  write: (changes: StoreChanges) => Promise<StoreAnswer>
+  /** True while a thread of this process runs. */
+  isAlive: (threadId: number) => boolean
+}
+
+/**
+ * ```
+ *   new ──► opening ──► open ──► serving ──► ended
+ *             ▲  │
+ *             └──┘ the database is locked, another process has it, a table is missing
+ * ```
+ */
+type State = 'new' | 'opening' | 'open' | 'serving' | 'ended'
+
+export class EventStore {
+  readonly reader: Reader
+  readonly groups: Groups
+  readonly hand: Hand
+  readonly #options: EventStoreOptions
+  readonly #store: SqlStore
+  readonly #clock: Clock
+  readonly #settler: Settler
+  readonly #due: DueRows
+  readonly #relay: Relay | null
+  readonly #trial: StoreTrial
+  #state: State = 'new'
+  #hasNotedStart = false
+  /** Dead letters that were replayed or deleted last. */
+  readonly #released = new Set<string>()
+  /** Places of dead letters that are being replayed. */
+  readonly #places = new Map<string, number>()
+  #countedMs = 0
+  /** Subscriptions after the boot that the hub knows, and when their groups are stored. */
+  #subscriptions = 0
+  #groupsStored: Promise<void> = Promise.resolve()
+  #refusals = 0
+  #ringUntilMs = 0
+  #begunMs = 0
+  /** All subscribers are known. */
+  #isAdopted = false
+  #fault: string | null = null
+  #isTaken = false
+  #lookTimer: ReturnType<Clock['every']> | undefined
+  /** Rows in the store, as far as is known. */
+  #rows = 0
+  /** Events that were published before the subscribers were known. */
+  #unrecorded: { event: EventFrame; origin: SubscriberThread | null }[] = []
+  /** The last event of each thread that was recorded. Those of one thread are in the order of their ids. */
+  readonly #recorded = new Map<number, string>()
+
+  constructor(options: EventStoreOptions) {
+    const { hub, log, maxQueue, maxStored, report, write } = options
+    const { clock, chance } = log
+    this.#options = options
+    this.#clock = clock
+    const store = new SqlStore(
+      () => log.database,
+      log.memory,
+      () => this.#groupsAreStored(),
+    )
+    this.#store = store
+    this.#settler = new Settler({ write, clock, chance, log: report })
+    this.#due = new DueRows({ store, settler: this.#settler, clock, report: (message) => report('WARNING', message) })
+    this.#relay = options.relay === null ? null : new Relay({ send: options.relay, clock, report })
+    const { deathsOf } = options
+    const suspectCrashes = deathsOf === null ? SUSPECT_CRASHES : GUARDED_SUSPECT_CRASHES
+    const warn = (message: string): void => report('WARNING', message)
+    this.reader = new Reader({
+      store,
+      clock,
+      maxQueue,
+      isInHand: (seq) => this.hand.has(seq),
+      isSuspect: ({ seq, crashes, deaths }) =>
+        seq <= this.hand.lastBefore && crashes >= suspectCrashes && deaths < POISON_DEATHS,
+      note: (row) => this.hand.note(row),
+      isTried: (seq) => this.hand.isTried(seq),
+      give: (cursor, row) => this.#give(cursor, row),
+      onMalformed: ({ seq, fault }) => void this.#bury(seq, fault),
+      report,
+    })
+    this.hand = new Hand({ hub, reader: this.reader, settler: this.#settler, clock, deathsOf })
+    this.groups = new Groups({
+      hub,
+      store,
+      reader: this.reader,
+      settler: this.#settler,
+      clock,
+      maxStored,
+      onHere: (group) => this.#retry(() => this.#take(group)),
+      onNew: () => {
+        log.memory.subscribing()
+        this.subscribed()
+      },
+      report: warn,
+    })
+    if (this.#relay === null) hub.groups = this.groups
+    this.#trial = new StoreTrial(log, report)
+    const { onCommitted } = this.#settler
+    this.#settler.onCommitted = (seqs, deleted) => {
+      onCommitted(seqs, deleted)
+      this.#rows -= deleted
+      this.#count()
+    }
+    this.#settler.onLater = (seq, dueMs) => this.#due.noted(seq, dueMs)
+    this.#settler.onPromoted = (groups) => {
+      if (groups === null) this.reader.rangAll()
+      else for (const group of groups) this.reader.rangGroup(group)
+      this.#retry(() => this.#due.first())
+    }
+  }
+
+  get isOpen(): boolean {
+    return this.#options.log.memory.isOpen
+  }
+
+  /** Makes the tables, and no more. @throws as `open` does */
+  prepare(): Promise<void> {
+    return prepareTables(this.#options.log.database, this.#options.mayMakeTables, () => this.#claimFile())
+  }
+
+  /** Why nothing can be stored; null when it can. */
+  get fault(): string | null {
+    return this.#fault ?? this.#trial.fault
+  }
+
+  /** Another process has it: until that one is gone, no transaction of this one publishes. */
+  get isTaken(): boolean {
+    return this.#isTaken
+  }
+
+  // ── open ──────────────────────────────────────────────────────────────────
+
+  /**
+   * Makes the tables, and lets all threads write: now, or as soon as the database lets it.
+   * @throws DATABASE_TAKEN when all events go through the store, and another process has it
+   */
+  async open(): Promise<void> {
+    this.#state = 'opening'
+    try {
+      await this.#open()
+      if (this.#fault !== null) this.#options.report('INFO', 'The event log is open')
+      this.#fault = null
+      this.#isTaken = false
+    } catch (error) {
+      this.#isTaken = isTaken(error)
+      if (this.#options.isRequired && this.#isTaken) throw error
+      const fault = `the event log is not open: ${messageOf(error)}`
+      if (fault !== this.#fault) this.#options.report('WARNING', fault)
+      this.#fault = fault
+      if (!this.#isEnded) this.#clock.after(REOPEN_MS, () => void this.open()).unref()
+    }
+  }
+
+  get #isEnded(): boolean {
+    return this.#state === 'ended'
+  }
+
+  async #open(): Promise<void> {
+    const store = this.#store
+    const { memory } = this.#options.log
+    // Tables that are to be changed are claimed before.
+    await this.prepare()
+    await this.#claimFile()
+    this.hand.lastBefore = await store.lastSeq()
+    if (!this.#hasNotedStart) await store.noteStart(GROUP_MAX, KEY_MAX)
+    this.#hasNotedStart = true
+    this.#rows = await store.count()
+    await this.groups.load()
+    for (const { seq, sinceMs } of await store.replays()) this.hand.replaying(seq, sinceMs)
+    if (this.#isEnded) return
+    this.#state = 'open'
+    memory.open(1)
+    this.#count()
+    if (this.#isAdopted) await this.#serve()
+  }
+
+  /** @throws DATABASE_TAKEN while another process has the file */
+  async #claimFile(): Promise<void> {
+    const { database } = this.#store
+    const isFree = (): boolean => database.claim?.() !== false
+    await until(isFree, this.#clock.steadyMs() + CLAIM_MS, { clock: this.#clock })
+    if (isFree()) return
+    throw new HeddleError(
+      'DATABASE_TAKEN',
+      'Another process has the event log of this database file: SQLite serves one process. Stop that one, or use PostgreSQL, which serves any number',
+    )
+  }
+
+  /** All subscribers are known: delivers what is stored. */
+  async adopt(): Promise<void> {
+    this.#isAdopted = true
+    if (this.#rows > 0) this.#options.report('INFO', `${this.#rows} deliveries are stored and go on now`)
+    for (const { event, origin } of this.#unrecorded) this.#record(event, origin)
+    this.#unrecorded = []
+    if (this.#state === 'open') await this.#serve()
+  }
+
+  async #serve(): Promise<void> {
+    try {
+      await this.#begin()
+    } catch (error) {
+      this.#options.report('WARNING', `The event log cannot be read, it is tried again: ${messageOf(error)}`)
+      this.#clock.after(REOPEN_MS, () => void this.#serve()).unref()
+    }
+  }
+
+  async #begin(): Promise<void> {
+    if (this.#state !== 'open') return
+    const { memory } = this.#options.log
+    if (this.#relay === null) {
+      this.#store.recipients = 'groups'
+      this.groups.begin()
+      this.#storeGroups()
+      const stored = this.#groupsStored.then(() => {
+        memory.recipients = 'groups'
+      })
+      await this.#store.takeBackRelayed()
+      // A database that takes no changes does not hold up the start.
+      await withTimeout(stored, GROUPS_STORED_MS, undefined, this.#clock)
+    } else {
+      // What an earlier process has stored for groups is still for them.
+      this.groups.resume()
+      this.reader.add({ id: BROKER, event: '', name: '', kind: 'broker' })
+      this.#store.recipients = 'broker'
+      memory.recipients = 'broker'
+      this.#storeGroups()
+    }
+    this.#begunMs = this.#clock.steadyMs()
+    if (memory.recipients !== 'later') await this.#assign()
+    await this.#due.open(this.hand.lastBefore)
+    // It may have ended meanwhile.
+    if (this.#state !== 'open') return
+    this.#state = 'serving'
+    this.reader.open()
+    this.#lookTimer = this.#clock.every(LOOK_MS, () => this.#look()).unref()
+  }
+
+  /** The rows of a group are read from now on, but for those of blocked keys. */
+  async #take(group: Group): Promise<void> {
+    const parked = await this.#store.parkedKeys(group.id)
+    // It may have gone meanwhile.
+    if (!this.groups.isHere(group)) return
+    const cursor = this.reader.add(group)
+    for (const { key, deadLetter, place } of parked)
+      if (!this.#released.has(deadLetter)) this.reader.park(cursor, key, deadLetter, place)
+  }
+
+  /** Rows that were stored before the groups were known get them. */
+  async #assign(): Promise<void> {
+    const store = this.#store
+    if (store.recipients === null || !(await store.hasUnassigned())) return
+    await store.assign()
+    this.reader.rangAll()
+  }
+
+  /** Somebody has subscribed whom a thread has counted: the hub knows it. */
+  subscribed(): void {
+    this.#subscriptions++
+    // They are stored with those of the boot.
+    if (this.#store.recipients === null) return
+    // What was published meanwhile is for all groups that there will be.
+    this.#begunMs = this.#clock.steadyMs()
+    this.#storeGroups()
+    this.#groupsStored.then(() => this.#retry(() => this.#assign()))
+  }
+
+  #storeGroups(): void {
+    const { memory } = this.#options.log
+    const subscriptions = this.#subscriptions
+    // One that was late has been counted already.
+    const store = (): void => memory.groupsStored(Math.min(subscriptions, memory.subscriptions))
+    this.#groupsStored = this.#settler.written().then(store)
+  }
+
+  /** Resolves when the groups of all subscribers are stored. */
+  async #groupsAreStored(): Promise<void> {
+    await this.#groupsStored
+    const { memory } = this.#options.log
+    const limitMs = this.#clock.steadyMs() + MESSAGE_MAX_MS
+    await until(() => memory.areGroupsStored || this.#isEnded, limitMs, { clock: this.#clock })
+    if (memory.areGroupsStored || this.#isEnded) return
+    // A thread died before it could say that somebody subscribes.
+    this.#subscriptions = memory.subscriptions
+    memory.groupsStored(memory.subscriptions)
+  }
+
+  #look(): void {
+    this.#trial.look(this.#clock.steadyMs())
+    if (this.#relay === null) this.#retry(() => this.groups.look())
+    if (this.#clock.steadyMs() - this.#begunMs > UNASSIGNED_MS) this.#options.log.memory.forgetLater()
+    this.#retry(() => this.#assign())
+    this.#retry(() => this.#recount())
+    this.#ringRefused()
+  }
+
+  /** A commit whose outcome nobody knows may have stored rows of which nobody tells. */
+  #ringRefused(): void {
+    const { refusals } = this.#options.log.memory
+    const nowMs = this.#clock.steadyMs()
+    if (refusals !== this.#refusals) this.#ringUntilMs = nowMs + COMMIT_MAX_MS
+    this.#refusals = refusals
+    if (nowMs < this.#ringUntilMs) this.reader.rangAll()
+  }
+
+  /** The outcome of a commit may not be known, and somebody else may delete rows. */
+  async #recount(): Promise<void> {
+    const nowMs = this.#clock.steadyMs()
+    if (nowMs - this.#countedMs < (this.#rows > COUNTED_OFTEN ? RECOUNT_MS : LOOK_MS)) return
+    this.#countedMs = nowMs
+    this.#rows = await this.#store.count()
+    this.#count()
+  }
+
+  #retry(run: () => Promise<void>): void {
+    run().catch((error) => {
+      this.#options.report('WARNING', `The event log cannot be read, it is tried again: ${messageOf(error)}`)
+      if (!this.#isEnded) this.#clock.after(LOOK_MS, () => this.#retry(run)).unref()
+    })
+  }
+
+  /** Tells publishers how much is stored. */
+  #count(): void {
+    const { memory } = this.#options.log
+    memory.stored = Math.max(0, this.#rows)
+    // Dead letters that block a key are never dropped: they have the bound of what waits for them.
+    const { rows, keys } = this.reader.parked
+    memory.parked = Math.max(rows, keys)
+  }
+
+  // ── events ────────────────────────────────────────────────────────────────
+
+  /** A thread has stored an event. @param event without its payload */
+  take(event: EventFrame, origin: SubscriberThread | null): void {
+    if (this.#isAdopted) this.#record(event, origin)
+    else if (this.#unrecorded.length < UNRECORDED_MAX) this.#unrecorded.push({ event, origin })
+    const isRelayed = this.#relay !== null
+    this.#rows += isRelayed ? 1 : this.groups.countOf(event.event)
+    this.#count()
+    if (event.delayMs > 0) this.#due.add(dueMsOf(event))
+    else this.reader.rang(isRelayed ? '' : event.event)
+  }
+
+  #record(event: EventFrame, origin: SubscriberThread | null): void {
+    if (origin !== null) this.#recorded.set(origin.threadId, event.id)
+    if (this.#relay === null) this.#options.hub.record(event, origin)
+  }
+
+  /** The lane that has stored it died before it could say so. */
+  #recordLost({ seq, thread, event }: StoredDelivery): void {
+    if (seq <= this.hand.lastBefore) return
+    if ((this.#recorded.get(thread) ?? '') >= event.id || this.#options.isAlive(thread)) return
+    this.#recorded.set(thread, event.id)
+    if (this.#relay === null) this.#options.hub.record(event, null)
+  }
+
+  #give(cursor: Cursor, row: StoredDelivery): boolean {
+    this.#recordLost(row)
+    if (cursor.group.kind !== 'broker') return this.hand.give(cursor, row)
+    const { event, seq, expiresMs } = row
+    event.seq = seq
+    return this.hand.relay(cursor, row, (sent, refused) =>
+      this.#relay!.take({ event: hubEventOf(event, expiresMs, null), expiresMs, origin: null, sent, refused }),
+    )
+  }
+
+  async #bury(seq: number, fault: string): Promise<void> {
+    const { report, log } = this.#options
+    try {
+      await buryRow(this.#store.database, log, seq, fault)
+      report('WARNING', `A row of heddle_delivery is set aside (seq ${seq}): ${fault}; it is a dead letter`)
+      this.#rows--
+    } catch (error) {
+      report(
+        'WARNING',
+        `A malformed row of heddle_delivery was not made a dead letter (seq ${seq}): ${messageOf(error)}`,
+      )
+    }
+  }
+
+  // ── dead letters ──────────────────────────────────────────────────────────
+
+  /** What a dead letter says of its key. */
+  async waitingFor(event: string, group: string, key: string): Promise<{ key: string; waiting: number } | object> {
+    const id = this.groups.idOf(event, group)
+    return id === undefined ? {} : { key, waiting: await this.#store.countOfKey(id, key) }
+  }
+
+  /** Makes a dead letter a row of its group again, at its old place. @returns the number of the row; null when nobody takes it */
+  async moveIn(tx: Queryable, letter: string, group: string, frame: EventFrame): Promise<number | null> {
+    const id = this.groups.idOf(frame.event, group)
+    if (id === undefined) return null
+    const { seq, place } = await this.#store.moveIn(tx, letter, id, frame, this.#clock.nowMs())
+    this.#places.set(letter, place)
+    return seq
+  }
+
+  /** That is committed. */
+  replaying(letter: string, event: string, group: string, key: string | null, seq: number): void {
+    const id = this.groups.idOf(event, group)
+    const place = this.#places.get(letter) ?? 0
+    this.#places.delete(letter)
+    if (id === undefined) return
+    this.#release(letter)
+    this.#rows++
+    this.hand.replaying(seq, this.#clock.nowMs())
+    this.reader.unpark(id, letter)
+    this.reader.back(id, place, key)
+  }
+
+  /** A dead letter is deleted. */
+  unpark(letter: string, event: string, group: string): void {
+    const id = this.groups.idOf(event, group)
+    this.#release(letter)
+    if (id !== undefined) this.reader.unpark(id, letter)
+  }
+
+  /** Blocked keys may be read at this moment, and the answer still have it. */
+  #release(letter: string): void {
+    if (this.#released.size >= RELEASED_MAX) this.#released.clear()
+    this.#released.add(letter)
+  }
+
+  // ── end ───────────────────────────────────────────────────────────────────
+
+  /** This process ends: nothing more is read, and what the hub gives up stays in the store. */
+  end(): void {
+    this.#state = 'ended'
+    this.hand.end()
+    this.reader.end()
+    this.#due.end()
+    this.#clock.cancel(this.#lookTimer)
+  }
+
+  /** Writes what is still to be written. Everything that is left is delivered by the next process. */
+  async close(deadlineMs: number): Promise<void> {
+    this.end()
+    const clock = this.#clock
+    const relayedMs = Math.min(deadlineMs, clock.steadyMs() + RELAY_END_MS)
+    await until(() => this.#relay?.isIdle !== false, relayedMs, { clock })
+    this.#relay?.close()
+    this.hand.takeBackTrials()
+    await until(() => this.#settler.isIdle, deadlineMs, { clock })
+    const isIdle = this.#settler.isIdle
+    this.#settler.close()
+    if (this.isOpen && isIdle) await this.#store.noteEnd().catch(() => {})
+  }
+
+  /** The lanes have ended: nothing more is stored. */
+  async leave(): Promise<void> {}
+}

@@ -1,0 +1,230 @@
+// Keeps the table of groups in step with the subscribers of the hub.
+import type { GroupKind } from '../../transport/store-changes.ts'
+import type { GroupWatcher } from '../events/consumer.ts'
+import type { Hub } from '../events/hub.ts'
+import type { Group } from './cursor.ts'
+import type { Reader } from './reader.ts'
+import type { Settler } from './settler.ts'
+import type { SqlStore } from './sql-store.ts'
+
+/** How long rows are kept for a group that no process has, milliseconds: seven days. */
+export const GROUP_KEPT_MS = 604_800_000
+/** How often `seen_ms` of the groups that are here is written, milliseconds. */
+const SEEN_EVERY_MS = 3_600_000
+/** How often absent groups are checked, milliseconds. */
+const LOOK_MS = 30_000
+/** Shortest time between two warnings about absent groups, milliseconds. */
+const TOLD_EVERY_MS = 60_000
+/** Share of EVENT_BUS_MAX_STORED that rows of absent groups may take: publishers need the rest. */
+const ABSENT_SHARE = 0.5
+/** Name of the group that all temporary subscribers of an event have together. */
+const TEMPORARY = ''
+
+/**
+ * ```
+ *   here ──► absent     its last subscriber is gone: rows wait for it, seven days at most
+ *     ▲────────┘        it is here again
+ * ```
+ */
+interface Entry extends Group {
+  readonly kind: GroupKind
+  state: 'here' | 'absent'
+  /** When a process last had it, milliseconds since the epoch. */
+  seenMs: number
+}
+
+export interface GroupsParts {
+  hub: Hub
+  store: SqlStore
+  reader: Reader
+  settler: Settler
+  clock: { nowMs(): number; steadyMs(): number }
+  /** EVENT_BUS_MAX_STORED. */
+  maxStored: number
+  /** Somebody takes the rows of a group from now on. */
+  onHere: (group: Group) => void
+  /** Called for groups that are not stored yet. */
+  onNew: () => void
+  report: (message: string) => void
+}
+
+const idOf = (event: string, name: string, kind: Group['kind']): string => `${event}\0${kind}\0${name}`
+
+/** Writes who subscribes to `heddle_group`, and tells the reader which groups to read. */
+export class Groups implements GroupWatcher {
+  readonly #parts: GroupsParts
+  readonly #entries = new Map<string, Entry>()
+  readonly #byEvent = new Map<string, Entry[]>()
+  #nextId = 1
+  /** Until all subscribers of the boot are known, nothing is written. */
+  #state: 'booting' | 'begun' = 'booting'
+  #writtenMs = 0
+  #lookedMs = 0
+  #toldMs = Number.NEGATIVE_INFINITY
+  /** Rows of absent groups at the last look. */
+  #absentRows = 0
+
+  constructor(parts: GroupsParts) {
+    this.#parts = parts
+  }
+
+  /** Loads the groups of earlier processes. Their broadcasts and temporary subscribers ended with them. */
+  async load(): Promise<void> {
+    for (const { id, event, group, kind, seenMs } of await this.#parts.store.groups()) {
+      this.#nextId = Math.max(this.#nextId, id + 1)
+      // Read again, after a start that has failed.
+      if (this.#entries.has(idOf(event, group, kind))) continue
+      if (kind === 'group') this.#add({ id, event, name: group, kind, state: 'absent', seenMs })
+      else this.#parts.settler.group({ id, event, group, kind, seenMs: null })
+    }
+  }
+
+  #add(entry: Entry): void {
+    this.#entries.set(idOf(entry.event, entry.name, entry.kind), entry)
+    const others = this.#byEvent.get(entry.event)
+    if (others === undefined) this.#byEvent.set(entry.event, [entry])
+    else others.push(entry)
+  }
+
+  #delete(entry: Entry): void {
+    const { id, event, name, kind } = entry
+    this.#entries.delete(idOf(event, name, kind))
+    const others = this.#byEvent.get(event)!.filter((each) => each !== entry)
+    if (others.length === 0) this.#byEvent.delete(event)
+    else this.#byEvent.set(event, others)
+    this.#parts.settler.group({ id, event, group: name, kind, seenMs: null })
+  }
+
+  /** Returns how many rows an event makes, absent groups included. */
+  countOf(event: string): number {
+    return this.#byEvent.get(event)?.length ?? 0
+  }
+
+  /** Returns the id of a group or broadcast; undefined if there is none. */
+  idOf(event: string, name: string): number | undefined {
+    return (this.#entries.get(idOf(event, name, 'group')) ?? this.#entries.get(idOf(event, name, 'broadcast')))?.id
+  }
+
+  /** False when its last subscriber has gone. */
+  isHere({ event, name, kind }: Group): boolean {
+    return this.#entries.get(idOf(event, name, kind))?.state === 'here'
+  }
+
+  isKnown(event: string, name: string): boolean {
+    return this.#entries.has(idOf(event, name, 'group'))
+  }
+
+  // ── subscribers that come and go ──────────────────────────────────────────
+
+  joined(): void {}
+
+  /** @param isForGood it has unsubscribed: nothing waits for it */
+  left(event: string, name: string, isForGood: boolean): void {
+    const entry = this.#entries.get(idOf(event, name, 'group'))
+    if (!isForGood || this.#state === 'booting' || entry === undefined) return
+    this.#parts.reader.remove(entry)
+    this.#delete(entry)
+  }
+
+  changed(event: string): void {
+    if (this.#state === 'begun') this.#sync(event)
+  }
+
+  /** Called when all subscribers of the boot are known. */
+  begin(): void {
+    this.#state = 'begun'
+    const nowMs = this.#parts.clock.nowMs()
+    this.#writtenMs = nowMs
+    // Days without a process do not count.
+    const downMs = nowMs - Math.max(0, ...[...this.#entries.values()].map(({ seenMs }) => seenMs))
+    if (downMs > SEEN_EVERY_MS) for (const entry of this.#entries.values()) this.#seen(entry, entry.seenMs + downMs)
+    for (const event of new Set([...this.#parts.hub.workloads()].map((consumer) => consumer.event))) this.#sync(event)
+  }
+
+  /** With a broker: what is stored for groups already is delivered, and nothing is added. */
+  resume(): void {
+    for (const entry of this.#entries.values()) {
+      if (!this.#parts.hub.hasConsumer(entry.event, entry.name)) continue
+      entry.state = 'here'
+      this.#parts.onHere(entry)
+    }
+  }
+
+  /** Compares the subscribers of an event with its groups. */
+  #sync(event: string): void {
+    const { hub, reader, clock } = this.#parts
+    const wanted = new Map<string, { name: string; kind: GroupKind }>()
+    for (const { group, broadcast, isTemporary } of hub.consumersOf(event)) {
+      const kind = isTemporary ? 'temporary' : broadcast ? 'broadcast' : 'group'
+      const name = isTemporary ? TEMPORARY : group
+      wanted.set(idOf(event, name, kind), { name, kind })
+    }
+    let isNew = false
+    for (const [id, { name, kind }] of wanted) {
+      let entry = this.#entries.get(id)
+      if (entry?.state === 'here') continue
+      if (entry === undefined) {
+        isNew = true
+        entry = { id: this.#nextId++, event, name, kind, state: 'here', seenMs: 0 }
+        this.#add(entry)
+      }
+      entry.state = 'here'
+      this.#seen(entry, clock.nowMs())
+      this.#parts.onHere(entry)
+    }
+    if (isNew) this.#parts.onNew()
+    for (const entry of [...(this.#byEvent.get(event) ?? [])]) {
+      if (entry.state === 'absent' || wanted.has(idOf(event, entry.name, entry.kind))) continue
+      reader.remove(entry)
+      if (entry.kind === 'group') entry.state = 'absent'
+      else this.#delete(entry)
+    }
+  }
+
+  #seen(entry: Entry, seenMs: number): void {
+    const { id, event, name, kind } = entry
+    entry.seenMs = seenMs
+    this.#parts.settler.group({ id, event, group: name, kind, seenMs })
+  }
+
+  // ── groups that are absent ────────────────────────────────────────────────
+
+  /** Drops groups that are absent for too long, and warns about rows of absent groups. */
+  async look(): Promise<void> {
+    const { clock, maxStored, store, report } = this.#parts
+    const nowMs = clock.nowMs()
+    if (this.#state === 'booting' || clock.steadyMs() - this.#lookedMs < LOOK_MS) return
+    this.#lookedMs = clock.steadyMs()
+    if (nowMs - this.#writtenMs >= SEEN_EVERY_MS) {
+      this.#writtenMs = nowMs
+      for (const entry of this.#entries.values()) if (entry.state === 'here') this.#seen(entry, nowMs)
+    }
+    const absent = [...this.#entries.values()].filter(({ state }) => state === 'absent')
+    if (absent.length === 0) return
+    const counts = await store.countOf(absent.map(({ id }) => id))
+    const countOf = ({ id }: Entry): number => counts.get(id) ?? 0
+    for (const entry of absent)
+      if (nowMs - entry.seenMs > GROUP_KEPT_MS) this.#forget(entry, 'has not been here for 7 days', countOf(entry))
+    const left = absent.filter(({ event, name, kind }) => this.#entries.has(idOf(event, name, kind)))
+    const waiting = [...counts.values()].reduce((sum, count) => sum + count, 0)
+    if (waiting > maxStored * ABSENT_SHARE) {
+      const most = left.toSorted((a, b) => countOf(b) - countOf(a))[0]!
+      this.#forget(most, 'is not here, and the event log is half full', countOf(most))
+    }
+    if (waiting <= this.#absentRows || clock.steadyMs() - this.#toldMs < TOLD_EVERY_MS) return
+    this.#absentRows = waiting
+    this.#toldMs = clock.steadyMs()
+    for (const entry of left) {
+      const count = countOf(entry)
+      const events = count === 1 ? '1 stored event waits' : `${count} stored events wait`
+      if (count > 0) report(`${entry.name} is not here: ${events} for it, ${entry.event}`)
+    }
+  }
+
+  #forget(entry: Entry, reason: string, count: number): void {
+    this.#delete(entry)
+    this.#parts.report(
+      `${entry.name}, a subscriber of ${entry.event}, ${reason}: ${count} stored events are forgotten for it`,
+    )
+  }
+}

@@ -1,0 +1,300 @@
+// The stored deliveries that the hub has, and what becomes of them.
+import { Numbered } from '../../core/collections/numbered.ts'
+import type { Clock } from '../../core/schedule/clock.ts'
+import type { NotedDelivery } from '../../transport/store-changes.ts'
+import type { Delivery, EventSource, FailedDelivery, Share } from '../events/consumer.ts'
+import { hubEventOf } from '../events/consumer.ts'
+import type { Hub } from '../events/hub.ts'
+import { RETRY_MAX_DELAY_MS } from '../events/queues.ts'
+import type { Cursor } from './cursor.ts'
+import type { Reader } from './reader.ts'
+import type { Settler } from './settler.ts'
+import type { StoredDelivery } from './store.ts'
+
+/** A delivery that is tried again later than this leaves the hub until then, milliseconds. */
+const RETRY_LEAVES_MS = 1000
+
+/**
+ * ```
+ *   held ──► settling ──► (the change is committed: it leaves the hand)
+ *     └────► returned     (the process ends, or the group has gone: it stays in the store)
+ * ```
+ */
+type RowState = 'held' | 'settling' | 'returned'
+
+/** A row in hand. */
+interface Held {
+  readonly seq: number
+  readonly place: number
+  readonly cursor: Cursor
+  readonly key: string | null
+  readonly bytes: number
+  state: RowState
+  /** Deliveries of it in the hub that have not ended: several of a broadcast, and of temporary subscribers. */
+  open: number
+  isBegun: boolean
+  /** The row as it is stored while a death is noted that has not happened; else null. */
+  trial: StoredDelivery | null
+  /** An attempt has failed. */
+  isTried: boolean
+}
+
+export interface HandParts {
+  hub: Hub
+  reader: Reader
+  settler: Settler
+  clock: Clock
+  /** Counts crashes of the process during which a plugin was handling an event, since a time. Null without a guardian. */
+  deathsOf: ((id: string, plugin: string, sinceMs: number) => number) | null
+}
+
+/** What is in hand: from the moment in which a row is given to the hub until its end is committed. */
+export class Hand implements EventSource {
+  readonly isBroker = false
+  readonly #parts: HandParts
+  readonly #held = new Numbered<Held>()
+  /** Replays of dead letters by the number of their rows, and since when they run, milliseconds since the epoch. */
+  readonly #replays = new Map<number, number>()
+  /** Rows with a death noted that has not happened, until they are given. */
+  readonly #trials = new Map<number, StoredDelivery>()
+  /** Last row of earlier processes. */
+  lastBefore = 0
+  #isEnding = false
+
+  constructor(parts: HandParts) {
+    this.#parts = parts
+    parts.settler.onCommitted = (seqs) => {
+      for (const seq of seqs) this.#remove(seq)
+    }
+  }
+
+  get size(): number {
+    return this.#held.size
+  }
+
+  has(seq: number): boolean {
+    return this.#held.get(seq) !== undefined
+  }
+
+  // ── to the hub ────────────────────────────────────────────────────────────
+
+  /** Gives the hub a row. @returns false when nobody takes it now */
+  give(cursor: Cursor, row: StoredDelivery): boolean {
+    const { hub } = this.#parts
+    const { event, seq, expiresMs } = row
+    const shares = this.#sharesOf(cursor, row)
+    if (shares.length === 0) {
+      // The end of a broadcast without a subscriber; a group may be here again later.
+      if (cursor.group.kind !== 'group') this.#parts.settler.done(seq)
+      return false
+    }
+    const held: Held = {
+      seq,
+      place: row.place,
+      cursor,
+      key: event.key,
+      bytes: event.payload.length,
+      state: 'held',
+      open: 1,
+      isBegun: row.isBegun,
+      trial: this.#trials.get(seq) ?? null,
+      isTried: false,
+    }
+    this.#trials.delete(seq)
+    event.seq = seq
+    this.#held.set(seq, held)
+    hub.take(hubEventOf(event, expiresMs, this), shares)
+    this.#ended(held)
+    return true
+  }
+
+  /** Gives a row to the message broker. @param send told what to call when the broker has it */
+  relay(
+    cursor: Cursor,
+    { seq, place, event }: StoredDelivery,
+    send: (sent: () => void, refused: () => void) => void,
+  ): boolean {
+    const held: Held = {
+      seq,
+      place,
+      cursor,
+      key: event.key,
+      bytes: event.payload.length,
+      state: 'held',
+      open: 1,
+      isBegun: true,
+      trial: null,
+      isTried: false,
+    }
+    this.#held.set(seq, held)
+    send(
+      () => this.#ended(held),
+      // It stays in the store, and is tried again by the next process.
+      () => this.#remove(seq),
+    )
+    return true
+  }
+
+  #sharesOf({ group }: Cursor, row: StoredDelivery): Share[] {
+    const { hub } = this.#parts
+    const { event } = row
+    if (group.kind === 'temporary') return hub.temporaryGroupsOf(event.event).map((name) => this.#shareOf(name, row))
+    return hub.hasConsumer(event.event, group.name) ? [this.#shareOf(group.name, row)] : []
+  }
+
+  #shareOf(group: string, row: StoredDelivery): Share {
+    const { seq, attempt, error, isBegun, retryMs } = row
+    // Somebody may have set the clock back since.
+    const dueMs = retryMs === 0 ? 0 : Math.min(retryMs, this.#parts.clock.nowMs() + RETRY_MAX_DELAY_MS)
+    const share = { group, attempt, deaths: this.#deathsOf(row, group), dueMs, error, isBegun }
+    // The replay of a broadcast's dead letter goes to any instance.
+    return this.#replays.size > 0 && this.#replays.has(seq) ? { ...share, instance: null } : share
+  }
+
+  #deathsOf({ seq, deaths, event }: StoredDelivery, group: string): number {
+    const { deathsOf, hub } = this.#parts
+    if (deathsOf === null || seq > this.lastBefore) return deaths
+    const sinceMs = this.#replays.get(seq) ?? 0
+    const plugins = hub.pluginsOf(event.event, group)
+    return Math.max(deaths, ...plugins.map((plugin) => deathsOf(event.id, plugin, sinceMs)))
+  }
+
+  // ── what the hub tells ────────────────────────────────────────────────────
+
+  accepted({ event }: Delivery): void {
+    this.#held.get(event.seq)!.open++
+  }
+
+  begun(delivery: Delivery): void {
+    const held = this.#held.get(delivery.event.seq)
+    if (held === undefined || held.isBegun || delivery.event.expiresMs === 0) return
+    held.isBegun = true
+    this.#note(held, delivery, 0, 0)
+  }
+
+  retrying(delivery: Delivery, dueMs: number, mayLeave: boolean): boolean {
+    const held = this.#held.get(delivery.event.seq)
+    if (held === undefined || held.cursor.group.kind !== 'group') return false
+    held.isTried = true
+    if (held.trial !== null) delivery.deaths--
+    held.trial = null
+    // The row of a replay keeps its number.
+    const leaves =
+      mayLeave &&
+      !this.#isEnding &&
+      !this.#replays.has(held.seq) &&
+      dueMs - this.#parts.clock.nowMs() >= RETRY_LEAVES_MS
+    if (leaves) {
+      held.open--
+      this.#settles(held)
+    }
+    // Even, as the end of a delay: it moves when somebody sets the clock.
+    this.#note(held, delivery, leaves ? 0 : dueMs, leaves ? 2 * Math.ceil(dueMs / 2) : 0)
+    return leaves
+  }
+
+  #note(held: Held, { attempt, deaths, error, isBegun }: Delivery, retryMs: number, dueMs: number): void {
+    held.isBegun ||= isBegun
+    const noted: NotedDelivery = { seq: held.seq, attempt, deaths, error, isBegun: held.isBegun, retryMs, dueMs }
+    this.#parts.settler.note(noted)
+  }
+
+  /** The dead letter, the end of its row and the block of its key are one commit. Resolves after it. */
+  storeDeadLetter(delivery: Delivery, letter: FailedDelivery): Promise<void> {
+    const { settler, reader, hub } = this.#parts
+    const held = this.#held.get(delivery.event.seq)!
+    const isGroup = held.cursor.group.kind === 'group'
+    const row = settler.rowOf({ ...letter, parks: letter.parks && isGroup })
+    if (this.#replays.delete(held.seq)) settler.replayed({ seq: held.seq, error: letter.error, letter: row.id })
+    if (isGroup) this.#settles(held)
+    if (row.isParked) {
+      reader.park(held.cursor, held.key!, row.id, held.place)
+      hub.takeBehind(delivery)
+    }
+    return settler.deadLetter(isGroup ? { row, seq: held.seq, place: held.place } : { row, seq: 0, place: 0 })
+  }
+
+  ended(delivery: Delivery, isDone: boolean): void {
+    const held = this.#held.get(delivery.event.seq)
+    if (held === undefined) return
+    const { kind } = held.cursor.group
+    // Broadcasts and temporary subscribers that have gone take no more.
+    if (!isDone && (kind === 'group' || this.#isEnding)) return this.#return(held, delivery)
+    this.#ended(held)
+  }
+
+  /** One of its deliveries has ended. */
+  #ended(held: Held): void {
+    held.open--
+    if (held.open > 0 || held.state !== 'held') return
+    this.#settles(held)
+    const { settler } = this.#parts
+    if (this.#replays.delete(held.seq)) settler.replayed({ seq: held.seq, error: null, letter: null })
+    settler.done(held.seq)
+  }
+
+  /** It stays in the store. */
+  #return(held: Held, delivery: Delivery): void {
+    if (held.state !== 'held') return
+    held.state = 'returned'
+    if (held.trial !== null) this.#note(held, { ...delivery, deaths: delivery.deaths - 1 }, 0, 0)
+    this.#remove(held.seq)
+    if (!this.#isEnding) this.#parts.reader.back(held.cursor.group.id, held.place, held.key)
+  }
+
+  /** The hub is done with it. It is in hand until that is committed. */
+  #settles(held: Held): void {
+    const { reader } = this.#parts
+    held.state = 'settling'
+    reader.load.settling++
+    reader.rowLeft(held.cursor, held.bytes, held.key)
+  }
+
+  #remove(seq: number): void {
+    const held = this.#held.take(seq)
+    if (held === undefined) return
+    const { reader } = this.#parts
+    if (held.state === 'settling') reader.load.settling--
+    else reader.rowLeft(held.cursor, held.bytes, held.key)
+    reader.gone(seq)
+  }
+
+  // ── rows that processes may have died of ──────────────────────────────────
+
+  /** Notes a death more of a row: the process may die of it, and then the next one knows. Resolves when that is committed. */
+  async note(row: StoredDelivery): Promise<StoredDelivery> {
+    const { seq, attempt, error, isBegun, retryMs } = row
+    const deaths = row.deaths + 1
+    this.#parts.settler.note({ seq, attempt, deaths, error, isBegun, retryMs, dueMs: 0 })
+    await this.#parts.settler.written()
+    const noted = { ...row, deaths }
+    this.#trials.set(seq, noted)
+    return noted
+  }
+
+  /** The process ends in order: what it still has in hand, it has not died of. */
+  takeBackTrials(): void {
+    const inHand = [...this.#held.items()].map(({ trial }) => trial)
+    for (const trial of [...inHand, ...this.#trials.values()]) {
+      if (trial === null) continue
+      const { seq, attempt, deaths, error, isBegun, retryMs } = trial
+      this.#parts.settler.note({ seq, attempt, deaths: deaths - 1, error, isBegun, retryMs, dueMs: 0 })
+    }
+  }
+
+  isTried(seq: number): boolean {
+    return this.#held.get(seq)?.isTried ?? true
+  }
+
+  // ── replays ───────────────────────────────────────────────────────────────
+
+  /** A dead letter is a row of its group again. @param sinceMs milliseconds since the epoch */
+  replaying(seq: number, sinceMs: number): void {
+    this.#replays.set(seq, sinceMs)
+  }
+
+  /** From now on what the hub gives up stays in the store. */
+  end(): void {
+    this.#isEnding = true
+  }
+}

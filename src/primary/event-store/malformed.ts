@@ -1,0 +1,40 @@
+// Rows that hold no event: somebody else wrote them, or part of them is lost.
+import type { EventLog } from '../../runtime/event-log/event-log.ts'
+import { type LogDatabase, ownTransaction } from '../../runtime/event-store/database.ts'
+import { insertDeadLetters } from '../../runtime/event-store/dead-letter-rows.ts'
+import { EMPTY_ENVELOPE } from '../../runtime/event-store/event-columns.ts'
+
+/** Characters of a column that the dead letter shows. */
+const SHOWN_MAX = 200
+
+/** Replaces the row by a dead letter, so that the others go on. */
+export function buryRow(db: LogDatabase, { chance, clock }: EventLog, seq: number, fault: string): Promise<void> {
+  return ownTransaction(db, async (tx) => {
+    const row = await tx.queryOne<Record<'event_id' | 'event' | 'envelope' | 'payload' | 'key', unknown>>(
+      'SELECT event_id, event, envelope, payload, key FROM heddle_delivery WHERE seq = $1',
+      [seq],
+    )
+    if (row === null) return
+    const payload = String(row.payload)
+    const error = `It is no event, and nobody got it: ${fault} (heddle_delivery, seq ${seq}, envelope ${shown(row.envelope)}, key ${shown(row.key)})`
+    const deadLetter = {
+      id: `dl_${chance.id()}`,
+      eventId: String(row.event_id),
+      event: String(row.event),
+      group: '',
+      subscriber: '',
+      key: null,
+      envelope: EMPTY_ENVELOPE,
+      payload,
+      error,
+      attempts: 0,
+      blackBox: null,
+      isParked: false,
+      bytes: payload.length + error.length,
+      atMs: clock.nowMs(),
+    }
+    await insertDeadLetters(tx, [{ row: deadLetter, seq, place: 0 }])
+  })
+}
+
+const shown = (column: unknown): string => JSON.stringify(column)?.slice(0, SHOWN_MAX) ?? ''

@@ -1,0 +1,411 @@
+// Reads the deliveries of each group in their order, and gives the hub as many as it has room for.
+import { messageOf } from '../../core/errors/description.ts'
+import { type Clock, nextTurn, pause } from '../../core/schedule/clock.ts'
+import { until } from '../../core/schedule/waiting.ts'
+import { keyColumnOf } from '../../runtime/event-store/event-columns.ts'
+import { HUB_MAX_PENDING_BYTES } from '../events/queue-budget.ts'
+import { Cursor, type Group, type Key, type Parked } from './cursor.ts'
+import { type DeliveryStore, isMalformed, type MalformedRow, type Page, type StoredDelivery } from './store.ts'
+
+/** Rows of one page. The primary has requests to serve between two. */
+const PAGE_ROWS = 128
+/** Payloads of one page, bytes, as far as the page before tells. */
+const PAGE_BYTES = 4 << 20
+/** Pages that are read in one turn of the loop, where they are short. */
+const TURN_PAGES = 8
+/** Deliveries of one group in the hub at most. What more there is waits in the store. */
+export const GROUP_MAX = 1024
+/** Deliveries of one key in the hub at most: behind one that is slow or tried again, other keys of the group go on. */
+export const KEY_MAX = 16
+/** While more than so many ends are not committed, nothing is read: after a crash all of them are delivered again. */
+const SETTLING_MAX = 16_384
+/** Share of EVENT_BUS_MAX_QUEUE, and of the bytes that the hub may hold, for what is read. */
+const SHARE = 0.5
+const MAX_BYTES = HUB_MAX_PENDING_BYTES * SHARE
+/** Pause before the store is read again that could not be read, milliseconds. */
+const RETRY_MS = 250
+/** A suspect that has not ended by then, and did not end the process, does not hold up the others, milliseconds. */
+const TRIED_MS = 10_000
+
+export interface ReaderParts {
+  store: DeliveryStore
+  clock: Clock
+  /** EVENT_BUS_MAX_QUEUE. */
+  maxQueue: number
+  /** True for a row that the hub has, or whose end is not committed. */
+  isInHand: (seq: number) => boolean
+  /** True for a row that processes may have died of: it is given alone. */
+  isSuspect: (row: StoredDelivery) => boolean
+  /** Writes one more death before the row runs alone. Resolves after the commit. */
+  note: (row: StoredDelivery) => Promise<StoredDelivery>
+  /** True when it has ended, or has failed. */
+  isTried: (seq: number) => boolean
+  /** Gives the hub a row. @returns false when nobody takes it now: it stays in the store */
+  give: (cursor: Cursor, row: StoredDelivery) => boolean
+  onMalformed: (row: MalformedRow) => void
+  report: (level: 'WARNING' | 'INFO', message: string) => void
+}
+
+/** What is in hand of all groups. */
+export interface Load {
+  /** In the hub. */
+  deliveries: number
+  bytes: number
+  /** The hub is done with them, and that is not committed. */
+  settling: number
+}
+
+/**
+ * Reads one page after another of the groups that are behind. A group gets no more than is free of the room of all: one that is slow leaves
+ * room for the others, however many rows wait for it.
+ * Source of this rule: A. K. Choudhury and E. L. Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", 1998.
+ */
+export class Reader {
+  readonly load: Load = { deliveries: 0, bytes: 0, settling: 0 }
+  readonly parked: Parked = { keys: 0, rows: 0 }
+  readonly #parts: ReaderParts
+  readonly #cursors = new Map<number, Cursor>()
+  readonly #byEvent = new Map<string, Cursor[]>()
+  /** Cursors with something to be read, and room for it. */
+  readonly #due = new Set<Cursor>()
+  /** Rows that have left the hand while a page was on its way: the page may still have them. */
+  readonly #left = new Set<number>()
+  #state: 'closed' | 'idle' | 'reading' | 'ended' = 'closed'
+  #isFailing = false
+  /** Rows that are given one after another. */
+  readonly #trials: { cursor: Cursor; row: StoredDelivery }[] = []
+
+  constructor(parts: ReaderParts) {
+    this.#parts = parts
+  }
+
+  /** From now on it reads. */
+  open(): void {
+    if (this.#state !== 'closed') return
+    this.#state = 'idle'
+    this.#schedule()
+  }
+
+  end(): void {
+    this.#state = 'ended'
+  }
+
+  // ── groups ────────────────────────────────────────────────────────────────
+
+  /** Somebody takes the rows of the group from now on: they are read from the first one. */
+  add(group: Group): Cursor {
+    let cursor = this.#cursors.get(group.id)
+    if (cursor !== undefined) return cursor
+    cursor = new Cursor(group, this.parked)
+    this.#cursors.set(group.id, cursor)
+    const others = this.#byEvent.get(group.event)
+    if (others === undefined) this.#byEvent.set(group.event, [cursor])
+    else others.push(cursor)
+    this.#ready(cursor)
+    return cursor
+  }
+
+  /** Nobody takes its rows any more: they stay in the store. */
+  remove(group: Group): void {
+    const cursor = this.#cursors.get(group.id)
+    if (cursor === undefined) return
+    this.#cursors.delete(group.id)
+    this.#due.delete(cursor)
+    cursor.retire()
+    const left = this.#byEvent.get(group.event)!.filter((each) => each !== cursor)
+    if (left.length === 0) this.#byEvent.delete(group.event)
+    else this.#byEvent.set(group.event, left)
+  }
+
+  cursor(group: number): Cursor | undefined {
+    return this.#cursors.get(group)
+  }
+
+  // ── what there is to read ─────────────────────────────────────────────────
+
+  /** Rows of an event have been committed. */
+  rang(event: string): void {
+    for (const cursor of this.#byEvent.get(event) ?? []) this.#ready(cursor)
+  }
+
+  /** Rows of a group have been committed. */
+  rangGroup(group: number): void {
+    const cursor = this.#cursors.get(group)
+    if (cursor !== undefined) this.#ready(cursor)
+  }
+
+  /** A thread is gone: nobody knows what it has committed last. */
+  rangAll(): void {
+    for (const cursor of this.#cursors.values()) this.#ready(cursor)
+  }
+
+  #ready(cursor: Cursor): void {
+    if (cursor.state === 'full' || cursor.state === 'trying' || !this.#isHere(cursor)) return
+    cursor.state = 'behind'
+    this.#due.add(cursor)
+    this.#schedule()
+  }
+
+  /** A key goes on: it is read from its first row that has not been given. */
+  keyReady(cursor: Cursor): void {
+    if (!this.#isHere(cursor) || cursor.state === 'trying') return
+    this.#due.add(cursor)
+    this.#schedule()
+  }
+
+  /** The end of a row is committed, or it stays in the store: a page that is on its way may still have it. */
+  gone(seq: number): void {
+    if (this.#state === 'reading') this.#left.add(seq)
+    if (this.load.settling !== SETTLING_MAX) return
+    // Nothing was read while there were more.
+    for (const cursor of this.#cursors.values()) {
+      if (cursor.state === 'full') cursor.state = 'behind'
+      if (cursor.state === 'behind' || cursor.behind.size > 0) this.#due.add(cursor)
+    }
+    this.#schedule()
+  }
+
+  /** The hub is done with a row: there is room for another. */
+  rowLeft(cursor: Cursor, bytes: number, key: string | null): void {
+    this.load.deliveries--
+    this.load.bytes -= bytes
+    cursor.inHand--
+    cursor.bytes -= bytes
+    if (key !== null) {
+      const found = cursor.keys.get(key)
+      if (found !== undefined) {
+        found.inHand--
+        cursor.forgetIfIdle(found)
+      }
+    }
+    const isBehind = cursor.state === 'full' || cursor.behind.size > 0
+    if (!isBehind || cursor.state === 'trying' || !this.#isHere(cursor)) return
+    // Half of a page at least, unless it has nothing more to do.
+    const room = this.#roomOf(cursor)
+    if (room < Math.min(PAGE_ROWS / 2, cursor.inHand + 1)) return
+    if (cursor.state === 'full') cursor.state = 'behind'
+    this.#due.add(cursor)
+    this.#schedule()
+  }
+
+  /** How many more it may have in hand: one always. */
+  #roomOf({ inHand, bytes }: Cursor): number {
+    if (this.load.settling > SETTLING_MAX) return 0
+    const freeBytes = MAX_BYTES - this.load.bytes
+    if (inHand === 0) return freeBytes > 0 ? Math.max(1, this.#free) : 1
+    return bytes >= freeBytes ? 0 : Math.max(0, Math.min(GROUP_MAX, this.#free) - inHand)
+  }
+
+  get #free(): number {
+    return Math.min(GROUP_MAX, Math.floor(this.#parts.maxQueue * SHARE) - this.load.deliveries)
+  }
+
+  // ── reading ───────────────────────────────────────────────────────────────
+
+  #schedule(): void {
+    if (this.#state !== 'idle' || this.#due.size === 0) return
+    this.#state = 'reading'
+    // What has come in this turn is read together.
+    queueMicrotask(() => void this.#run())
+  }
+
+  async #run(): Promise<void> {
+    const { clock, report } = this.#parts
+    let pages = 0
+    for (const cursor of this.#due) {
+      if (this.#state !== 'reading') return
+      this.#due.delete(cursor)
+      try {
+        const rows = await this.#serve(cursor)
+        if (this.#isFailing) report('INFO', 'The event log can be read again')
+        this.#isFailing = false
+        pages = rows >= PAGE_ROWS / 2 ? TURN_PAGES : pages + 1
+      } catch (error) {
+        if (!this.#isFailing) report('WARNING', `The event log cannot be read, it is tried again: ${messageOf(error)}`)
+        this.#isFailing = true
+        if (cursor.state === 'read') cursor.state = 'behind'
+        this.#due.add(cursor)
+        await pause(clock, RETRY_MS)
+      }
+      this.#left.clear()
+      if (pages < TURN_PAGES) continue
+      pages = 0
+      await nextTurn(clock)
+    }
+    if (this.#state !== 'reading') return
+    this.#state = 'idle'
+    this.#schedule()
+  }
+
+  /** Reads a page of a key that is behind, else of the group. @returns its rows */
+  async #serve(cursor: Cursor): Promise<number> {
+    if (cursor.state === 'trying') return 0
+    const room = this.#roomOf(cursor)
+    for (const key of cursor.behind) {
+      if (room === 0 || key.inHand > KEY_MAX / 2) continue
+      const rows = await this.#readKey(cursor, key, Math.min(room, KEY_MAX - key.inHand))
+      if (cursor.state !== 'full' && cursor.state !== ('trying' as Cursor['state'])) this.#due.add(cursor)
+      return rows
+    }
+    if (cursor.state !== 'behind') return 0
+    if (room === 0) {
+      cursor.state = 'full'
+      return 0
+    }
+    const byBytes = Math.max(1, Math.floor(PAGE_BYTES / Math.max(1, cursor.rowBytes)))
+    return this.#readGroup(cursor, Math.min(room, PAGE_ROWS, byBytes))
+  }
+
+  async #readGroup(cursor: Cursor, limit: number): Promise<number> {
+    cursor.state = 'read'
+    const { after, version } = cursor
+    const page = await this.#parts.store.readGroup(cursor.group.id, after, limit)
+    const { taken, suspect } = this.#take(cursor, page)
+    const last = suspect ?? page[taken - 1]
+    // Else a row has come back meanwhile, from which it is read again.
+    if (last !== undefined && cursor.version === version) cursor.after = last.place
+    if (page.length > 0) cursor.rowBytes = bytesOf(page) / page.length
+    if (suspect !== null) this.#try(cursor, suspect)
+    else if (taken < page.length) cursor.state = 'full'
+    else if (page.length === limit) this.#ready(cursor)
+    return page.length
+  }
+
+  async #readKey(cursor: Cursor, key: Key, limit: number): Promise<number> {
+    const page = await this.#parts.store.readKey(cursor.group.id, keyColumnOf(key.key)!, key.last, limit)
+    const { taken, suspect } = this.#take(cursor, page, key)
+    if (suspect !== null) this.#try(cursor, suspect)
+    // A delivery of it may have become a dead letter meanwhile.
+    if (key.state !== 'behind' || suspect !== null) return page.length
+    if (taken > 0) key.last = Math.max(key.last, page[taken - 1]!.place)
+    if (taken < page.length) cursor.state = 'full'
+    else if (page.length < limit) cursor.caughtUp(key)
+    return page.length
+  }
+
+  /**
+   * @param of the key that is read; left out: rows of keys that are blocked are left out
+   * @returns how many of the first rows need not be read again, and the row behind them if that is given alone
+   */
+  #take(cursor: Cursor, page: Page, of?: Key): { taken: number; suspect: StoredDelivery | null } {
+    for (const [n, row] of page.entries()) {
+      const isOver = this.#state !== 'reading' || !this.#isHere(cursor)
+      if (isOver || (of !== undefined && of.state !== 'behind')) return { taken: n, suspect: null }
+      if (this.#left.has(row.seq) || this.#parts.isInHand(row.seq)) continue
+      if (isMalformed(row)) this.#parts.onMalformed(row)
+      else if (of !== undefined || this.#mayPass(cursor, row)) {
+        if (this.#parts.isSuspect(row)) return { taken: n, suspect: row }
+        // One row always: what is in hand already makes room when it ends.
+        if (cursor.inHand > 0 && this.load.bytes + row.event.payload.length > MAX_BYTES)
+          return { taken: n, suspect: null }
+        this.#give(cursor, row)
+      }
+    }
+    return { taken: page.length, suspect: null }
+  }
+
+  #isHere(cursor: Cursor): boolean {
+    return this.#cursors.get(cursor.group.id) === cursor
+  }
+
+  // ── rows that processes may have died of ──────────────────────────────────
+
+  #try(cursor: Cursor, row: StoredDelivery): void {
+    cursor.state = 'trying'
+    this.#due.delete(cursor)
+    if (this.#trials.push({ cursor, row }) === 1) void this.#runTrials()
+  }
+
+  /** One after another, of all groups: a death has one possible cause then. */
+  async #runTrials(): Promise<void> {
+    const { clock, report } = this.#parts
+    for (let trial = this.#trials[0]; trial !== undefined && this.#state !== 'ended'; trial = this.#trials[0]) {
+      let isGiven = false
+      try {
+        isGiven = await this.#runTrial(trial.cursor, trial.row)
+      } catch (error) {
+        report('WARNING', `A stored event could not be tried: ${messageOf(error)}`)
+        await pause(clock, RETRY_MS)
+      }
+      this.#trials.shift()
+      const { cursor, row } = trial
+      cursor.state = 'behind'
+      if (!isGiven) this.back(cursor.group.id, row.place, row.event.key)
+      this.#ready(cursor)
+    }
+  }
+
+  /** @returns false when it was not given */
+  async #runTrial(cursor: Cursor, row: StoredDelivery): Promise<boolean> {
+    const { clock, isInHand } = this.#parts
+    const noted = await this.#parts.note(row)
+    if (!this.#isHere(cursor) || isInHand(row.seq) || this.#state === 'ended') return false
+    // Its key may wait for a dead letter by now.
+    const { key } = row.event
+    if (key !== null && cursor.keys.get(key)?.state === 'parked') return false
+    this.#give(cursor, noted)
+    const isOver = (): boolean => this.#state === 'ended' || this.#parts.isTried(row.seq)
+    await until(isOver, clock.steadyMs() + TRIED_MS, { clock })
+    return true
+  }
+
+  /** False for a row of a blocked key: it is read with its key. */
+  #mayPass(cursor: Cursor, { place, event }: StoredDelivery): boolean {
+    if (event.key === null) return true
+    const key = cursor.keys.get(event.key)
+    if (key === undefined) return true
+    if (key.state === 'parked') cursor.leftOut(key, place)
+    if (key.state !== 'open' || place <= key.last) return false
+    if (key.inHand < KEY_MAX) return true
+    cursor.fallBehind(key)
+    return false
+  }
+
+  #give(cursor: Cursor, row: StoredDelivery): void {
+    const { key: name, payload } = row.event
+    const key = name === null ? null : cursor.keyOf(name)
+    this.load.deliveries++
+    this.load.bytes += payload.length
+    cursor.inHand++
+    cursor.bytes += payload.length
+    if (key !== null) {
+      key.inHand++
+      key.last = Math.max(key.last, row.place)
+    }
+    if (!this.#parts.give(cursor, row)) this.rowLeft(cursor, payload.length, name)
+  }
+
+  /** A delivery of the key is a dead letter: its rows are left out. @param place of the dead letter */
+  park(cursor: Cursor, name: string, letter: string, place: number): void {
+    cursor.park(cursor.keyOf(name), letter, place)
+  }
+
+  /** A dead letter is replayed or deleted: its key is read again from there, unless it waits for another one. */
+  unpark(group: number, letter: string): void {
+    const cursor = this.#cursors.get(group)
+    if (cursor?.unpark(letter)) this.keyReady(cursor)
+  }
+
+  /** A row stays in the store though it was given, or is there again at its old place. */
+  back(group: number, place: number, name: string | null): void {
+    const cursor = this.#cursors.get(group)
+    if (cursor === undefined) return
+    if (name === null) {
+      cursor.after = Math.min(cursor.after, place - 1)
+      cursor.version++
+      return this.#ready(cursor)
+    }
+    // Later rows of the key may be in a page that is on its way: they wait for this one.
+    const key = cursor.keyOf(name)
+    key.last = Math.min(key.last, place - 1)
+    if (key.state === 'parked') return
+    cursor.fallBehind(key)
+    this.keyReady(cursor)
+  }
+}
+
+function bytesOf(page: Page): number {
+  let bytes = 0
+  for (const row of page) if (!isMalformed(row)) bytes += row.event.payload.length
+  return bytes
+}

@@ -1,0 +1,217 @@
+// Gathers outcomes of deliveries and commits them in batches.
+import { messageOf } from '../../core/errors/description.ts'
+import { type Chance, type Clock, pause, type Timer } from '../../core/schedule/clock.ts'
+import type { DeadRow, ReplayEnd } from '../../transport/log-changes.ts'
+import type { GroupRow, NotedDelivery, StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
+import type { FailedDelivery } from '../events/consumer.ts'
+import { deadRowOf } from './dead-rows.ts'
+
+/** How long changes are gathered, milliseconds: many deletes cost little more than one. */
+// Taken before plugins can replace it.
+const { stringify: toJson } = JSON
+
+const GATHER_MS = 5
+/** Pause before a failed batch is written again, milliseconds. */
+const RETRY_MS = 250
+
+export interface SettlerParts {
+  /** Commits changes. Rejects if they are not known to be stored. */
+  write: (changes: StoreChanges) => Promise<StoreAnswer>
+  clock: Clock
+  chance: Chance
+  log: (level: 'WARNING' | 'INFO' | 'ERROR', message: string) => void
+}
+
+/** After so many refusals of a batch, and again after as many more, its changes are written one by one. */
+const ALONE_EVERY = 4
+/** After so many a change is left out that is refused while others are taken. */
+const LEFT_OUT_AFTER = 3 * ALONE_EVERY
+
+interface Batch extends StoreChanges {
+  /** Rows that leave the hand after the commit but stay in the store: retries for later. */
+  readonly leaving: number[]
+  readonly written: (() => void)[]
+}
+
+const emptyChanges = (part: Partial<StoreChanges> = {}): StoreChanges => ({
+  done: [],
+  noted: [],
+  deadLetters: [],
+  replayed: [],
+  groups: [],
+  promoteMs: 0,
+  ...part,
+})
+
+const emptyBatch = (): Batch => ({ ...emptyChanges(), leaving: [], written: [] })
+
+const NO_ROW: NotedDelivery = { seq: 0, attempt: 1, deaths: 0, error: '', isBegun: false, retryMs: 0, dueMs: 0 }
+
+/** Each change alone, in the order in which they are written. Deletes of rows cannot be refused one by one. */
+const partsOf = ({ done, noted, deadLetters, replayed, groups, promoteMs }: StoreChanges): StoreChanges[] => [
+  ...groups.map((row) => emptyChanges({ groups: [row] })),
+  ...noted.map((row) => emptyChanges({ noted: [row] })),
+  ...deadLetters.map((row) => emptyChanges({ deadLetters: [row] })),
+  ...replayed.map((end) => emptyChanges({ replayed: [end] })),
+  emptyChanges({ done }),
+  emptyChanges({ promoteMs }),
+]
+
+const joined = (parts: readonly StoreChanges[]): StoreChanges => ({
+  done: parts.flatMap(({ done }) => done),
+  noted: parts.flatMap(({ noted }) => noted),
+  deadLetters: parts.flatMap(({ deadLetters }) => deadLetters),
+  replayed: parts.flatMap(({ replayed }) => replayed),
+  groups: parts.flatMap(({ groups }) => groups),
+  promoteMs: Math.max(0, ...parts.map(({ promoteMs }) => promoteMs)),
+})
+
+/** Writes one batch after another, each until it is committed. */
+export class Settler {
+  /** Called after a commit, with the rows that leave the hand, and how many of those the store has no more. */
+  onCommitted: (seqs: readonly number[], deleted: number) => void = () => {}
+  /** Called with the due time of a row that waits from now on, milliseconds since the epoch. */
+  onLater: (seq: number, dueMs: number) => void = () => {}
+  /** Called with the groups whose due rows were moved; null: unknown, because an answer was lost. */
+  onPromoted: (groups: readonly number[] | null) => void = () => {}
+  readonly #parts: SettlerParts
+  #next = emptyBatch()
+  #state: 'idle' | 'gathering' | 'writing' | 'closed' = 'idle'
+  #isFailing = false
+  #timer: Timer | undefined
+
+  constructor(parts: SettlerParts) {
+    this.#parts = parts
+  }
+
+  get isIdle(): boolean {
+    return this.#state === 'idle' || this.#state === 'closed'
+  }
+
+  done(seq: number): void {
+    this.#next.done.push(seq)
+    this.#schedule()
+  }
+
+  note(noted: NotedDelivery): void {
+    this.#next.noted.push(noted)
+    if (noted.dueMs > 0) this.#next.leaving.push(noted.seq)
+    this.#schedule()
+  }
+
+  replayed(end: ReplayEnd): void {
+    this.#next.replayed.push(end)
+    this.#schedule()
+  }
+
+  group(row: GroupRow): void {
+    this.#next.groups.push(row)
+    this.#schedule()
+  }
+
+  promote(dueMs: number): void {
+    this.#next.promoteMs = Math.max(this.#next.promoteMs, dueMs)
+    this.#schedule()
+  }
+
+  /** Resolves when the dead letter is stored, however long that takes. */
+  deadLetter(letter: StoreChanges['deadLetters'][number]): Promise<void> {
+    this.#next.deadLetters.push(letter)
+    return this.written()
+  }
+
+  rowOf(failed: FailedDelivery): DeadRow {
+    const { clock, chance } = this.#parts
+    return deadRowOf(failed, `dl_${chance.id()}`, clock.nowMs())
+  }
+
+  /** Resolves when everything added so far is stored. */
+  written(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#next.written.push(resolve)
+      this.#schedule()
+    })
+  }
+
+  #schedule(): void {
+    if (this.#state !== 'idle') return
+    this.#state = 'gathering'
+    this.#timer = this.#parts.clock.after(GATHER_MS, () => void this.#write())
+  }
+
+  async #write(): Promise<void> {
+    const batch = this.#next
+    this.#next = emptyBatch()
+    this.#state = 'writing'
+    const answer = await this.#commit(batch)
+    if (answer === null) return
+    this.#state = 'idle'
+    const { done, deadLetters, leaving, written } = batch
+    this.onCommitted(done, done.length)
+    // A dead letter of a broadcast has no row of its own.
+    const replaced = deadLetters.flatMap(({ seq }) => (seq > 0 ? [seq] : []))
+    this.onCommitted(replaced, replaced.length)
+    this.onCommitted(leaving, 0)
+    for (const { seq, dueMs } of batch.noted) if (dueMs > 0) this.onLater(seq, dueMs)
+    if (batch.promoteMs > 0) this.onPromoted(answer.isRepeated ? null : answer.promoted)
+    for (const resolve of written) resolve()
+    if (!isEmpty(this.#next)) this.#schedule()
+  }
+
+  /** @returns null if this process ends first */
+  async #commit({ leaving: _, written: __, ...all }: Batch): Promise<(StoreAnswer & { isRepeated: boolean }) | null> {
+    const { write, log, clock } = this.#parts
+    let changes: StoreChanges = all
+    for (let refusals = 0; ; refusals++) {
+      const isRepeated = refusals > 0
+      try {
+        // One that is never taken does not stop the others.
+        if (refusals > 0 && refusals % ALONE_EVERY === 0)
+          changes = await this.#writeAlone(changes, refusals >= LEFT_OUT_AFTER)
+        const answer = await write(changes)
+        if (this.#isFailing) log('INFO', 'The event log takes changes again')
+        this.#isFailing = false
+        return this.#state === 'writing' ? { ...answer, isRepeated } : null
+      } catch (error) {
+        if (!this.#isFailing)
+          log('WARNING', `The event log does not take changes, they are tried again: ${messageOf(error)}`)
+        this.#isFailing = true
+        await pause(clock, RETRY_MS)
+        if (this.#state !== 'writing') return null
+      }
+    }
+  }
+
+  /**
+   * Writes each of the changes alone.
+   * @param mayLeaveOut what is refused while others are taken is left out: it stays in the store as it is, until the next process
+   * @returns those that were refused
+   */
+  async #writeAlone(changes: StoreChanges, mayLeaveOut: boolean): Promise<StoreChanges> {
+    const { write, log } = this.#parts
+    // Changes nothing, and is refused only when everything is.
+    const parts = [emptyChanges({ noted: [NO_ROW] }), ...partsOf(changes)]
+    const refused: { part: StoreChanges; reason: string }[] = []
+    for (const part of parts) {
+      if (this.#state !== 'writing') break
+      await write(part).catch((error) => refused.push({ part, reason: messageOf(error) }))
+    }
+    if (refused[0]?.part === parts[0]) throw new Error(refused[0]!.reason)
+    if (!mayLeaveOut) return joined(refused.map(({ part }) => part))
+    for (const { part, reason } of refused)
+      log(
+        'ERROR',
+        `A change of the event log cannot be stored and is left out: ${reason}: ${toJson(part).slice(0, 500)}`,
+      )
+    return emptyChanges()
+  }
+
+  /** Drops unwritten changes: the next process delivers their rows again. */
+  close(): void {
+    this.#state = 'closed'
+    this.#parts.clock.cancel(this.#timer)
+  }
+}
+
+const isEmpty = ({ promoteMs, ...lists }: Batch): boolean =>
+  promoteMs === 0 && Object.values(lists).every(({ length }) => length === 0)

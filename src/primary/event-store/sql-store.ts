@@ -1,0 +1,318 @@
+// Reads the tables of the event store.
+import type { Queryable } from '../../contracts/db.ts'
+import { messageOf } from '../../core/errors/description.ts'
+import { type LogDatabase, ownTransaction } from '../../runtime/event-store/database.ts'
+import { ALL_GROUPS, BROKER, type DeliveryRow } from '../../runtime/event-store/delivery-rows.ts'
+import { envelopeOf, frameOf, keyColumnOf, keyOf, timestampOf } from '../../runtime/event-store/event-columns.ts'
+import { bytesOf, type EventFrame } from '../../transport/frames/event-frame.ts'
+import type { LogMemory } from '../../transport/memory/log-memory.ts'
+import type { GroupKind, GroupRow } from '../../transport/store-changes.ts'
+import type { DeliveryStore, MalformedRow, Page, StoredDelivery } from './store.ts'
+
+const PLACE = 'coalesce(place, seq)'
+/** Somebody else has written what stands behind it, or what is no number: it would end the order of its group. */
+const LAST_PLACE = 2 ** 52
+const COLUMNS =
+  'seq, coalesce(place, seq) AS place, thread, event_id AS id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes'
+/** With `+`: SQLite would compile a statement anew for each value of a limit, or of a column that it is not to be ordered by. */
+const GROUP = `SELECT ${COLUMNS} FROM heddle_delivery WHERE grp = +$1 AND ${PLACE} > $2 AND ${PLACE} < ${LAST_PLACE} AND due_ms = 0 ORDER BY ${PLACE} LIMIT +$3`
+const KEY = `SELECT ${COLUMNS} FROM heddle_delivery WHERE grp = +$1 AND key = $2 || '' AND ${PLACE} > $3 AND ${PLACE} < ${LAST_PLACE} AND due_ms = 0 ORDER BY ${PLACE} LIMIT +$4`
+
+/** With the number in the text, for the index of these rows. */
+const HAS_UNASSIGNED = `SELECT 1 AS found FROM heddle_delivery WHERE grp = ${ALL_GROUPS} LIMIT 1`
+/** By the indexes: the rows themselves are much larger. */
+const COUNT = `SELECT (SELECT count(*) FROM heddle_delivery WHERE due_ms = 0) + (SELECT count(*) FROM heddle_delivery WHERE due_ms > 0) AS count`
+const IN_USE = 'in_use'
+/** Groups that the process before had: it wrote that once an hour. */
+const RECENT_GROUPS = 'SELECT id FROM heddle_group WHERE seen_ms > (SELECT max(seen_ms) FROM heddle_group) - 3600000'
+
+const RAISE_CRASHES = `UPDATE heddle_delivery SET crashes = crashes + 1 WHERE seq IN (
+  SELECT d.seq FROM heddle_delivery AS d WHERE d.grp = +$1 AND d.due_ms = 0 AND (d.key IS NULL OR (
+    NOT EXISTS (SELECT 1 FROM heddle_parked AS p WHERE p.grp = $1 AND p.key = d.key)
+    AND (SELECT 1 FROM heddle_delivery AS o WHERE o.grp = $1 AND o.key = d.key AND o.due_ms = 0 AND coalesce(o.place, o.seq) < coalesce(d.place, d.seq)
+      ORDER BY coalesce(o.place, o.seq) LIMIT 1 OFFSET +$3) IS NULL))
+  ORDER BY coalesce(d.place, d.seq) LIMIT +$2)`
+
+export interface MovedRow {
+  seq: number
+  place: number
+}
+
+/** A change of the system's clock. */
+export interface ClockJump {
+  /** By so much it was set ahead; negative: back. Even. */
+  ms: number
+  /** Rows behind this one are of this process. */
+  after: number
+  /** Rows up to there whose time this process has noted. */
+  noted: readonly number[]
+  /** Rows behind this one were stored by the new clock if that was between these two times, milliseconds since the epoch. */
+  known: number
+  sinceMs: number
+  untilMs: number
+}
+
+/** A blocked key of a group. */
+export interface ParkedKey {
+  key: string
+  deadLetter: string
+  /** Of the dead letter in the order of the group. */
+  place: number
+}
+
+/** The event store in the database of the tool `db`, as the primary reads it. */
+export class SqlStore implements DeliveryStore {
+  readonly #database: () => LogDatabase
+  readonly #memory: Pick<LogMemory, 'laterInserts' | 'isLaterOpen'>
+  readonly #groupsAreStored: () => Promise<void>
+  /** So many inserts for groups that there will be are known to have theirs. */
+  #assigned = -1
+  /** Whom rows are for that were inserted before the groups were known; null: nobody knows yet. */
+  recipients: 'groups' | 'broker' | null = null
+
+  /**
+   * @param memory of the log
+   * @param groupsAreStored resolves when the groups of all subscribers are stored
+   */
+  constructor(
+    database: () => LogDatabase,
+    memory: Pick<LogMemory, 'laterInserts' | 'isLaterOpen'>,
+    groupsAreStored: () => Promise<void>,
+  ) {
+    this.#database = database
+    this.#memory = memory
+    this.#groupsAreStored = groupsAreStored
+  }
+
+  get database(): LogDatabase {
+    return this.#database()
+  }
+
+  readGroup(group: number, after: number, limit: number): Promise<Page> {
+    return this.#read(GROUP, [group, after, limit])
+  }
+
+  readKey(group: number, key: string, after: number, limit: number): Promise<Page> {
+    return this.#read(KEY, [group, key, after, limit])
+  }
+
+  async #read(sql: string, params: (string | number)[]): Promise<Page> {
+    for (;;) {
+      const rows = await this.database.query<DeliveryRow>(sql, params)
+      // Asked after the page: what is older than a row of it has its groups, too.
+      if (!(await this.hasUnassigned())) return rows.map(deliveryOf)
+      await this.assign()
+    }
+  }
+
+  // ── what is there at the start ────────────────────────────────────────────
+
+  /** The last number that a row has had. */
+  async lastSeq(): Promise<number> {
+    const row = await this.database.queryOne<{ seq: number }>(
+      "SELECT seq FROM sqlite_sequence WHERE name = 'heddle_delivery'",
+    )
+    return Number(row?.seq ?? 0)
+  }
+
+  /**
+   * Notes that a process uses the store. Where the one before has ended without order, it may have died of what it had in hand: that is the first
+   * page of each group, without what waits for dead letters or far behind others of its key.
+   * @param page most deliveries of a group in hand
+   * @param ofKey most of one key
+   */
+  noteStart(page: number, ofKey: number): Promise<void> {
+    return ownTransaction(this.database, async (tx) => {
+      if ((await tx.queryOne('SELECT 1 AS found FROM heddle_log WHERE name = $1', [IN_USE])) !== null) {
+        for (const { id } of await tx.query<{ id: number }>(RECENT_GROUPS))
+          await tx.execute(RAISE_CRASHES, [id, page, ofKey - 1])
+      } else await tx.execute('INSERT INTO heddle_log (name, value) VALUES ($1, 1)', [IN_USE])
+    })
+  }
+
+  /** The process ends in order: what is left has nothing to do with it. */
+  async noteEnd(): Promise<void> {
+    await this.database.execute('DELETE FROM heddle_log WHERE name = $1', [IN_USE])
+  }
+
+  async count(): Promise<number> {
+    const row = await this.database.queryOne<{ count: number }>(COUNT)
+    return Number(row!.count)
+  }
+
+  /** When the first row is due that waits for its time; infinite: none waits. */
+  async firstDueMs(): Promise<number> {
+    const row = await this.database.queryOne<{ due_ms: number | null }>(
+      `SELECT min(due_ms) AS due_ms FROM heddle_delivery WHERE due_ms > 0 AND due_ms < ${LAST_PLACE}`,
+    )
+    return row?.due_ms == null ? Number.POSITIVE_INFINITY : Number(row.due_ms)
+  }
+
+  /** Moves what this process has stored by as much as the clock was set, but no dates, and nothing that was stored by the new clock. */
+  async moveDue({ ms, after, noted, known, sinceMs, untilMs }: ClockJump): Promise<void> {
+    const waiting = 'due_ms > 0 AND due_ms % 2 = 0'
+    const recent = await this.database.query<{ seq: number; envelope: string }>(
+      `SELECT seq, envelope FROM heddle_delivery WHERE ${waiting} AND seq > $1`,
+      [known],
+    )
+    const fresh = recent.filter(({ envelope }) => {
+      const atMs = publishedMs(envelope)
+      return atMs >= sinceMs && atMs <= untilMs
+    })
+    const exceptFresh = fresh.length === 0 ? '' : ` AND seq NOT IN (${fresh.map(({ seq }) => seq).join()})`
+    await this.database.execute(
+      // A lifetime gets no shorter: the clock may be set ahead again when the row is no longer here.
+      `UPDATE heddle_delivery SET due_ms = due_ms + $1, expires_ms = CASE expires_ms WHEN 0 THEN 0 ELSE expires_ms + $2 END
+       WHERE ${waiting} AND (seq > $3 OR seq IN (${noted.join()}))${exceptFresh}`,
+      [ms, Math.max(0, ms), after],
+    )
+  }
+
+  async groups(): Promise<(Omit<GroupRow, 'seenMs'> & { seenMs: number })[]> {
+    const rows = await this.database.query<{
+      id: number
+      event: string
+      grp: string
+      kind: GroupKind
+      seen_ms: number
+    }>('SELECT id, event, grp, kind, seen_ms FROM heddle_group')
+    return rows.map(({ id, event, grp, kind, seen_ms }) => ({
+      id: Number(id),
+      event,
+      group: grp,
+      kind,
+      seenMs: Number(seen_ms),
+    }))
+  }
+
+  /** The blocked keys of a group. */
+  async parkedKeys(group: number): Promise<ParkedKey[]> {
+    const rows = await this.database.query<{ key: string; dead_letter: string; place: number }>(
+      'SELECT p.key, p.dead_letter, d.place FROM heddle_parked p JOIN heddle_dead d ON d.id = p.dead_letter WHERE p.grp = $1',
+      [group],
+    )
+    return rows.flatMap(({ key, dead_letter, place }) => {
+      try {
+        return [{ key: keyOf(key)!, deadLetter: dead_letter, place: Number(place) }]
+      } catch {
+        // Somebody else has written it: it blocks no key of ours.
+        return []
+      }
+    })
+  }
+
+  async countOfKey(group: number, key: string): Promise<number> {
+    const row = await this.database.queryOne<{ count: number }>(
+      'SELECT count(*) AS count FROM heddle_delivery WHERE grp = $1 AND key = $2 AND due_ms = 0',
+      [group, keyColumnOf(key)],
+    )
+    return Number(row!.count)
+  }
+
+  /** Makes a dead letter a row again, at its place, or at the end where it has none. */
+  async moveIn(tx: Queryable, letter: string, group: number, frame: EventFrame, nowMs: number): Promise<MovedRow> {
+    const dead = await tx.queryOne<{ place: number }>('SELECT place FROM heddle_dead WHERE id = $1', [letter])
+    const { rows } = await tx.execute<{ seq: number }>(
+      `INSERT INTO heddle_delivery (place, grp, thread, event_id, event, envelope, payload, key) VALUES ($1, $2, 0, $3, $4, $5, $6, $7) RETURNING seq`,
+      [dead!.place || null, group, frame.id, frame.event, envelopeOf(frame), frame.payload, keyColumnOf(frame.key)],
+    )
+    const seq = Number(rows[0]!.seq)
+    await tx.execute('DELETE FROM heddle_parked WHERE dead_letter = $1', [letter])
+    await tx.execute("UPDATE heddle_dead SET replay = 'running', replay_seq = $1, replayed_ms = $2 WHERE id = $3", [
+      seq,
+      nowMs,
+      letter,
+    ])
+    return { seq, place: Number(dead!.place || seq) }
+  }
+
+  /** Dead letters whose replay has not ended. */
+  async replays(): Promise<{ seq: number; sinceMs: number }[]> {
+    const rows = await this.database.query<{ replay_seq: number; replayed_ms: number }>(
+      "SELECT replay_seq, replayed_ms FROM heddle_dead WHERE replay = 'running'",
+    )
+    return rows.map(({ replay_seq, replayed_ms }) => ({ seq: Number(replay_seq), sinceMs: Number(replayed_ms) }))
+  }
+
+  /** How many rows each of some groups has. */
+  async countOf(groups: readonly number[]): Promise<Map<number, number>> {
+    const rows = await this.database.query<{ grp: number; count: number }>(
+      `SELECT grp, count(*) AS count FROM heddle_delivery WHERE due_ms = 0 AND grp IN (${groups.join(', ')}) GROUP BY grp`,
+    )
+    return new Map(rows.map(({ grp, count }) => [Number(grp), Number(count)]))
+  }
+
+  /** True while rows wait for the groups to be known. It asks only when some may: each query of the page's thread costs as much as ten rows. */
+  async hasUnassigned(): Promise<boolean> {
+    const { laterInserts, isLaterOpen } = this.#memory
+    if (laterInserts === this.#assigned && !isLaterOpen) return false
+    const isFound = (await this.database.queryOne(HAS_UNASSIGNED)) !== null
+    if (!isFound && !isLaterOpen) this.#assigned = laterInserts
+    return isFound
+  }
+
+  /** Gives the groups the rows that were inserted before they were known, at their places. */
+  async assign(): Promise<void> {
+    await this.#groupsAreStored()
+    await ownTransaction(this.database, (tx) => this.#assign(tx, this.recipients !== 'broker'))
+  }
+
+  /** Events that waited for a broker are for the groups. */
+  async takeBackRelayed(): Promise<void> {
+    for (const which of ['due_ms = 0', 'due_ms > 0'])
+      await this.database.execute(`UPDATE heddle_delivery SET grp = ${ALL_GROUPS} WHERE grp = ${BROKER} AND ${which}`)
+  }
+
+  async #assign(tx: Queryable, isForGroups: boolean): Promise<void> {
+    const group = isForGroups ? 'g.id' : String(BROKER)
+    const join = isForGroups ? ' CROSS JOIN heddle_group AS g ON g.event = d.event' : ''
+    const columns = 'thread, event_id, event, envelope, payload, key, due_ms, expires_ms'
+    const from = columns
+      .split(', ')
+      .map((column) => `d.${column}`)
+      .join(', ')
+    await tx.execute(
+      `INSERT INTO heddle_delivery (place, grp, ${columns}) SELECT d.seq, ${group}, ${from} FROM heddle_delivery AS d${join} WHERE d.grp = ${ALL_GROUPS} ORDER BY d.seq`,
+    )
+    await tx.execute(`DELETE FROM heddle_delivery WHERE grp = ${ALL_GROUPS}`)
+  }
+}
+
+function deliveryOf(row: DeliveryRow): StoredDelivery | MalformedRow {
+  const seq = Number(row.seq)
+  const place = Number(row.place)
+  try {
+    const event = frameOf(row)
+    event.payload = bytesOf(event.payload)
+    return {
+      seq,
+      place,
+      thread: Number(row.thread),
+      event,
+      expiresMs: numberOf(row.expires_ms, 0),
+      attempt: numberOf(row.attempt, 1),
+      deaths: numberOf(row.deaths, 0),
+      error: String(row.error),
+      isBegun: Number(row.begun) === 1,
+      retryMs: numberOf(row.retry_ms, 0),
+      crashes: numberOf(row.crashes, 0),
+    }
+  } catch (error) {
+    return { seq, place, fault: messageOf(error) }
+  }
+}
+
+/** When an event was published, milliseconds since the epoch; 0: its envelope is none. */
+function publishedMs(envelope: string): number {
+  try {
+    return timestampOf(envelope)
+  } catch {
+    return 0
+  }
+}
+
+/** A file takes any value in any column. */
+function numberOf(value: unknown, otherwise: number): number {
+  const number = Number(value)
+  return Number.isFinite(number) ? number : otherwise
+}

@@ -1,0 +1,49 @@
+// The database as stored events use it.
+import type { Queryable } from '../../contracts/db.ts'
+import { readVariable } from '../../core/config/plugin-variables.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import type { SqlDatabase } from '../../stores/sql/database.ts'
+
+/** The database's own clock as milliseconds since the epoch. */
+export const CLOCK_MS = {
+  sqlite: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+  postgres: 'CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)',
+} as const
+
+/** A transaction of the runtime's own. Its statements name the rows that they change, so it needs no more than this isolation. */
+export function ownTransaction<T>(db: LogDatabase, work: (tx: Queryable) => Promise<T>): Promise<T> {
+  return db.transaction(work, undefined, undefined, { isolation: 'read committed' })
+}
+
+/** The tool `db` as the runtime uses it: not measured, since no plugin calls it. */
+export interface LogDatabase extends Pick<SqlDatabase, 'dialect' | 'query' | 'queryOne' | 'execute' | 'transaction'> {
+  /** On a server: that the tables which are there are this user's. @throws DATABASE_FOREIGN, DbError */
+  requireOwn?(): Promise<void>
+  /** On a file, which one process has at a time: false when another one has it. */
+  claim?(): boolean
+  /**
+   * On a server: tells of each notification of a channel, and of each time that the connection is there again, when some may have been missed.
+   * @param told gets the payload; empty after a reconnection
+   * @returns ends it
+   */
+  listen?(channel: string, told: (payload: string) => void): () => void
+}
+
+/**
+ * Returns true if events end with the process although EVENT_BUS_DRIVER is `database`: it is only the default, and no tool `db` can store them.
+ * @param settings the driver
+ * @param tool an instance of the tool `db`
+ */
+export function staysInProcess(
+  { eventBusDriver }: Pick<Settings, 'eventBusDriver'>,
+  tool: object | undefined,
+): boolean {
+  const isChosen = (readVariable('EVENT_BUS_DRIVER') ?? '') !== ''
+  return eventBusDriver === 'database' && !isChosen && logDatabaseOf(tool) === null
+}
+
+/** Returns the database for stored events; null if the tool does not name its dialect. @param tool an instance of the tool `db` */
+export function logDatabaseOf(tool: object | undefined): LogDatabase | null {
+  const dialect = (tool as Partial<LogDatabase> | undefined)?.dialect
+  return dialect === 'sqlite' || dialect === 'postgres' ? (tool as LogDatabase) : null
+}

@@ -1,0 +1,58 @@
+// Writes dead letters and the outcomes of their replays.
+import type { Queryable } from '../../contracts/db.ts'
+import type { ReplayEnd } from '../../transport/log-changes.ts'
+import type { StoreChanges } from '../../transport/store-changes.ts'
+import { storable } from './event-columns.ts'
+
+/** Maximum number of dead letters; then the oldest are dropped, except those that block a key. Ids grow with time. */
+const KEPT_MAX = 10_000
+const DROP_OLD = `DELETE FROM heddle_dead WHERE replay = '' AND is_parked = 0
+  AND id <= (SELECT id FROM heddle_dead WHERE replay = '' ORDER BY id DESC LIMIT 1 OFFSET ${KEPT_MAX})`
+const INSERT = `INSERT INTO heddle_dead (id, event_id, event, grp, subscriber, key, envelope, payload, error, attempts, black_box, bytes, at_ms, is_parked, place)
+  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15 WHERE $16 = 0 OR EXISTS (SELECT 1 FROM heddle_delivery WHERE seq = $16)
+  ON CONFLICT (id) DO NOTHING`
+const PARK = `INSERT INTO heddle_parked (grp, key, dead_letter) SELECT id, $1, $2 FROM heddle_group WHERE event = $3 AND grp = $4 AND kind = 'group'
+  ON CONFLICT DO NOTHING`
+
+/** Maximum number of replayed dead letters. */
+const REPLAYS_MAX = 1000
+const HAS_ENDED = "replay IN ('done', 'failed')"
+const END_REPLAY =
+  "UPDATE heddle_dead SET replay = $1, replay_error = $2, replay_letter = $3, is_parked = 0, payload = '' WHERE replay_seq = $4 AND replay = 'running'"
+const DROP_OLD_REPLAYS = `DELETE FROM heddle_dead WHERE ${HAS_ENDED}
+  AND replayed_ms <= (SELECT replayed_ms FROM heddle_dead WHERE ${HAS_ENDED} ORDER BY replayed_ms DESC LIMIT 1 OFFSET ${REPLAYS_MAX})`
+
+/**
+ * Replaces rows by dead letters, and blocks keys. It runs again if an answer was lost: by then the dead letter may be replayed or deleted, but its
+ * row is gone, and nothing happens.
+ */
+export async function insertDeadLetters(tx: Queryable, deadLetters: StoreChanges['deadLetters']): Promise<void> {
+  for (const { row, seq, place } of deadLetters) {
+    const { id, eventId, event, group, subscriber, key, envelope, payload, error, attempts, blackBox, bytes, atMs } =
+      row
+    const isParked = row.isParked ? 1 : 0
+    const texts = [id, eventId, event, group, subscriber].map(storable)
+    const values = [
+      ...texts,
+      key,
+      storable(envelope),
+      storable(payload),
+      storable(error),
+      attempts,
+      blackBox,
+      bytes,
+      atMs,
+    ]
+    const { rowCount } = await tx.execute(INSERT, [...values, isParked, place, seq])
+    if (rowCount === 0) continue
+    if (seq > 0) await tx.execute('DELETE FROM heddle_delivery WHERE seq = $1', [seq])
+    if (row.isParked) await tx.execute(PARK, [key, id, event, group])
+  }
+  if (deadLetters.length > 0) await tx.execute(DROP_OLD)
+}
+
+export async function endReplays(tx: Queryable, replayed: readonly ReplayEnd[]): Promise<void> {
+  for (const { seq, error, letter } of replayed)
+    await tx.execute(END_REPLAY, [error === null ? 'done' : 'failed', error && storable(error), letter, seq])
+  if (replayed.length > 0) await tx.execute(DROP_OLD_REPLAYS)
+}

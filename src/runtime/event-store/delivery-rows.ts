@@ -1,0 +1,91 @@
+// Deliveries as rows, and the statements that insert them.
+import type { SqlValue } from '../../contracts/db.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import { dueMsOf, type EventColumns, envelopeOf, isPlain, keyColumnOf } from './event-columns.ts'
+
+/** A row of `heddle_delivery`, as it is read. */
+export interface DeliveryRow extends EventColumns {
+  place: number
+  thread: number
+  expires_ms: number
+  attempt: number
+  deaths: number
+  error: string
+  begun: number
+  retry_ms: number
+  crashes: number
+}
+
+/** Group of the rows that were inserted before the groups were known: each row is for all groups of its event. */
+export const ALL_GROUPS = 0
+/** Group of the rows that go to the message broker. */
+export const BROKER = -1
+
+/**
+ * Whom inserted events are for: all subscribed groups, the broker, or all groups that there will be once they are known.
+ */
+export type Recipients = 'groups' | 'broker' | 'later'
+
+/** Events of one statement at most, and the sizes of statements: few, so that each is prepared once. */
+export const INSERT_MAX = 32
+const SIZES = [INSERT_MAX, 8, 1]
+
+/** Columns of an event: all of them, and those of one without key, delay and time to live. */
+const COLUMNS = 7
+const PLAIN_COLUMNS = 4
+
+const TARGETS: Record<Recipients, { group: string; from: string }> = {
+  // In this order: SQLite may not read the groups first, or the events of a statement would change places.
+  groups: { group: 'g.id', from: ' CROSS JOIN heddle_group AS g ON g.event = e.column2' },
+  broker: { group: String(BROKER), from: '' },
+  later: { group: String(ALL_GROUPS), from: '' },
+}
+
+/** $1 is the thread. */
+function textOf(recipients: Recipients, size: number, isPlainText: boolean): string {
+  const columns = isPlainText ? PLAIN_COLUMNS : COLUMNS
+  const rowOf = (row: number): string =>
+    `(${Array.from({ length: columns }, (_, column) => `$${2 + row * columns + column}`).join(', ')})`
+  const rows = Array.from({ length: size }, (_, row) => rowOf(row)).join(', ')
+  const { group, from } = TARGETS[recipients]
+  const rest = isPlainText ? 'NULL, 0, 0' : 'e.column5, e.column6, e.column7'
+  return `INSERT INTO heddle_delivery (grp, thread, event_id, event, envelope, payload, key, due_ms, expires_ms)
+    SELECT ${group}, $1, e.column1, e.column2, e.column3, e.column4, ${rest} FROM (VALUES ${rows}) AS e${from}`
+}
+
+const texts = new Map<string, string>()
+
+function cachedTextOf(recipients: Recipients, size: number, isPlainText: boolean): string {
+  const name = `${recipients} ${size} ${isPlainText}`
+  let text = texts.get(name)
+  if (text === undefined) {
+    text = textOf(recipients, size, isPlainText)
+    texts.set(name, text)
+  }
+  return text
+}
+
+/** How many events the next statement takes, of so many that are left. */
+export const sizeFor = (left: number): number => SIZES.find((size) => size <= left)!
+
+/**
+ * The statement that inserts events: one row for each recipient, in the order of the events.
+ * @param frames as many as `sizeFor` says; their payloads are text
+ * @param thread number of the thread that publishes
+ */
+export function insertStatement(
+  recipients: Recipients,
+  frames: readonly EventFrame[],
+  thread: number,
+): { sql: string; params: SqlValue[] } {
+  const isPlainText = frames.every(isPlain)
+  const params: SqlValue[] = [thread]
+  for (const frame of frames) {
+    params.push(frame.id, frame.event, envelopeOf(frame), frame.payload)
+    if (isPlainText) continue
+    const { timestampMs, delayMs, ttlMs, key } = frame
+    const expiresMs = ttlMs === 0 ? 0 : Math.ceil(timestampMs + delayMs + ttlMs)
+    params.push(keyColumnOf(key), dueMsOf(frame), expiresMs)
+  }
+  return { sql: cachedTextOf(recipients, frames.length, isPlainText), params }
+}

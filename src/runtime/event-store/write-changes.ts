@@ -1,0 +1,103 @@
+// Writes outcomes of deliveries.
+import type { Queryable } from '../../contracts/db.ts'
+import type { GroupRow, NotedDelivery, StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
+import { type LogDatabase, ownTransaction } from './database.ts'
+import { endReplays, insertDeadLetters } from './dead-letter-rows.ts'
+import { PositionList, storable } from './event-columns.ts'
+
+/** Smallest number of adjacent rows deleted as a range. */
+const RANGE_MIN = 16
+/** Maximum number of due rows moved in one commit. */
+export const PROMOTED_MAX = 256
+
+const DELETE = new PositionList('DELETE FROM heddle_delivery WHERE seq IN')
+const NOTE = `UPDATE heddle_delivery SET attempt = $1, deaths = $2, error = $3, begun = $4, retry_ms = $5, due_ms = $6 WHERE seq = $7`
+const UPSERT_GROUP = `INSERT INTO heddle_group (id, event, grp, kind, seen_ms) VALUES ($1, $2, $3, $4, $5)
+  ON CONFLICT (event, grp, kind) DO UPDATE SET id = excluded.id, seen_ms = excluded.seen_ms`
+const SAME_GROUP = 'SELECT id FROM heddle_group WHERE event = $1 AND grp = $2 AND kind = $3'
+const COLUMNS =
+  'grp, thread, event_id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes'
+const DUE = `SELECT seq, grp FROM heddle_delivery WHERE due_ms > 0 AND due_ms <= $1 ORDER BY due_ms, seq LIMIT ${PROMOTED_MAX}`
+const PROMOTE = `INSERT INTO heddle_delivery (${COLUMNS}) SELECT ${COLUMNS} FROM heddle_delivery WHERE seq = $1`
+
+const NOTHING: StoreAnswer = { promoted: [] }
+
+/** Writes changes. Plain deletes share the commits of the thread; anything else is one transaction. */
+export async function writeStoreChanges(db: LogDatabase, changes: StoreChanges): Promise<StoreAnswer> {
+  const { done, noted, deadLetters, replayed, groups, promoteMs } = changes
+  const areDeletes = [noted, deadLetters, replayed, groups].every(({ length }) => length === 0) && promoteMs === 0
+  if (areDeletes) {
+    await deleteRows(db, done)
+    return NOTHING
+  }
+  return ownTransaction(db, async (tx) => {
+    for (const row of groups) await writeGroup(tx, row)
+    for (const delivery of noted) await note(tx, delivery)
+    await insertDeadLetters(tx, deadLetters)
+    await endReplays(tx, replayed)
+    await deleteRows(tx, done)
+    return promoteMs > 0 ? { promoted: await promote(tx, promoteMs) } : NOTHING
+  })
+}
+
+async function note(tx: Queryable, delivery: NotedDelivery): Promise<void> {
+  const { seq, attempt, deaths, error, isBegun, retryMs, dueMs } = delivery
+  await tx.execute(NOTE, [attempt, deaths, storable(error), isBegun ? 1 : 0, retryMs, dueMs, seq])
+}
+
+async function writeGroup(tx: Queryable, { id, event, group, kind, seenMs }: GroupRow): Promise<void> {
+  if (seenMs !== null) {
+    const found = await tx.queryOne<{ id: number }>(SAME_GROUP, [event, group, kind])
+    // Somebody else has written into the table: the number is ours.
+    if (found === null) await tx.execute('DELETE FROM heddle_group WHERE id = $1', [id])
+    else if (Number(found.id) !== id) await renumber(tx, Number(found.id), id)
+    await tx.execute(UPSERT_GROUP, [id, event, group, kind, seenMs])
+    return
+  }
+  await tx.execute('DELETE FROM heddle_group WHERE id = $1', [id])
+  // A dead letter whose replay nobody handles any more is one again.
+  await tx.execute(
+    "UPDATE heddle_dead SET replay = '', replay_seq = 0 WHERE replay = 'running' AND replay_seq IN (SELECT seq FROM heddle_delivery WHERE grp = $1)",
+    [id],
+  )
+  await tx.execute('DELETE FROM heddle_parked WHERE grp = $1', [id])
+  // Two statements, because each has an index.
+  await tx.execute('DELETE FROM heddle_delivery WHERE grp = $1 AND due_ms = 0', [id])
+  await tx.execute('DELETE FROM heddle_delivery WHERE grp = $1 AND due_ms > 0', [id])
+}
+
+async function renumber(tx: Queryable, from: number, to: number): Promise<void> {
+  for (const which of ['due_ms = 0', 'due_ms > 0'])
+    await tx.execute(`UPDATE heddle_delivery SET grp = $1 WHERE grp = $2 AND ${which}`, [to, from])
+  await tx.execute('DELETE FROM heddle_group WHERE id = $1 OR id = $2', [from, to])
+}
+
+/** Moves due rows to the end of the order. @returns their groups */
+async function promote(tx: Queryable, dueMs: number): Promise<number[]> {
+  const rows = await tx.query<{ seq: number; grp: number }>(DUE, [dueMs])
+  for (const { seq } of rows) await tx.execute(PROMOTE, [seq])
+  await deleteRows(
+    tx,
+    rows.map(({ seq }) => Number(seq)),
+  )
+  return [...new Set(rows.map(({ grp }) => Number(grp)))]
+}
+
+async function deleteRows(to: Queryable, seqs: readonly number[]): Promise<void> {
+  const sorted = Float64Array.from(seqs).sort()
+  const single: number[] = []
+  const deletes: Promise<unknown>[] = []
+  for (let from = 0; from < sorted.length; ) {
+    let end = from + 1
+    while (end < sorted.length && sorted[end]! <= sorted[end - 1]! + 1) end++
+    // Every number of the range is in the list: no other row can be in between.
+    if (end - from >= RANGE_MIN)
+      deletes.push(
+        to.execute('DELETE FROM heddle_delivery WHERE seq BETWEEN $1 AND $2', [sorted[from]!, sorted[end - 1]!]),
+      )
+    else for (let n = from; n < end; n++) single.push(sorted[n]!)
+    from = end
+  }
+  deletes.push(...DELETE.run(to, single))
+  await Promise.all(deletes)
+}

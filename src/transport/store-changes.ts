@@ -1,0 +1,51 @@
+import type { DeadRow, ReplayEnd } from './log-changes.ts'
+
+/** What a group is. `broadcast` and `temporary` end with their process; `temporary` is all later subscribers of an event together. */
+export type GroupKind = 'group' | 'broadcast' | 'temporary'
+
+/** A row of `heddle_group`. */
+export interface GroupRow {
+  id: number
+  event: string
+  /** Name of the group; empty for all temporary subscribers of the event together. */
+  group: string
+  kind: GroupKind
+  /** When a process last had it, milliseconds since the epoch; null: delete the group and its rows. */
+  seenMs: number | null
+}
+
+/** What is written of a delivery that has not ended. */
+export interface NotedDelivery {
+  seq: number
+  /** Number of the next attempt. */
+  attempt: number
+  deaths: number
+  /** Why the attempt before has failed; empty before the first. */
+  error: string
+  /** A handler has begun it: it no longer expires. */
+  isBegun: boolean
+  /** When the next attempt is due of a delivery that keeps its place, milliseconds since the epoch; 0: at once. */
+  retryMs: number
+  /** Above 0: it leaves the order until then, and joins the end of the order when it is due, milliseconds since the epoch. */
+  dueMs: number
+}
+
+/** Outcomes of deliveries, for one commit. Each change may be made twice. */
+export interface StoreChanges {
+  /** Rows of deliveries that have ended. */
+  done: number[]
+  noted: NotedDelivery[]
+  /** Each with the number and the place of the row it replaces; 0: none. */
+  deadLetters: { row: DeadRow; seq: number; place: number }[]
+  /** Replays of dead letters that have ended. */
+  replayed: ReplayEnd[]
+  groups: GroupRow[]
+  /** Moves the rows that are due by then to the end of the order, milliseconds since the epoch; 0: none. */
+  promoteMs: number
+}
+
+/** What the database has answered. */
+export interface StoreAnswer {
+  /** Groups of the rows that were moved to the end of the order. */
+  promoted: number[]
+}
