@@ -3,7 +3,7 @@ import type { Queryable } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { type LogDatabase, ownTransaction } from '../event-store/database.ts'
-import { DEAD_PLACE, DELIVERY_TABLES, RENAME_OLD, takeOver } from '../event-store/store-tables.ts'
+import { DEAD_PLACE, DELIVERY_TABLES, RENAME_OLD, RUNNING_REPLAYS, takeOver } from '../event-store/store-tables.ts'
 import { NO_PROCESS } from './event-rows.ts'
 
 /** Ordering keys fall into so many slots. Of several processes on a server one delivers the events of a slot. */
@@ -116,6 +116,7 @@ function statements({ dialect }: LogDatabase): string[] {
       bytes BIGINT NOT NULL, at_ms BIGINT NOT NULL, is_parked SMALLINT NOT NULL DEFAULT 0, original TEXT,
       replay TEXT NOT NULL DEFAULT '', replay_seq BIGINT NOT NULL DEFAULT 0, replayed_ms BIGINT NOT NULL DEFAULT 0,
       replay_error TEXT, replay_letter TEXT${dialect === 'sqlite' ? `, ${DEAD_PLACE}` : ''})`,
+    ...(dialect === 'sqlite' ? [RUNNING_REPLAYS] : []),
     ...effectTables(dialect),
     ...(dialect === 'postgres' ? SHARED : []),
     ...JOB_TABLES,

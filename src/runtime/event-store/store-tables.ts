@@ -35,6 +35,10 @@ export const DELIVERY_TABLES = [
 /** Column of `heddle_dead`: the place of the delivery in the order of its group, used again by its replay; 0: none. */
 export const DEAD_PLACE = 'place BIGINT NOT NULL DEFAULT 0'
 
+/** There may be many dead letters, and few are replayed. */
+export const RUNNING_REPLAYS =
+  "CREATE INDEX IF NOT EXISTS heddle_dead_running ON heddle_dead (replay_seq) WHERE replay = 'running'"
+
 /** Rows taken over get numbers from here on: older dead letters have their places below. */
 const FIRST_SEQ = 1 << 24
 

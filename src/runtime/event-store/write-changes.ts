@@ -14,6 +14,9 @@ const DELETE = new PositionList('DELETE FROM heddle_delivery WHERE seq IN')
 const NOTE = `UPDATE heddle_delivery SET attempt = $1, deaths = $2, error = $3, begun = $4, retry_ms = $5, due_ms = $6 WHERE seq = $7`
 const UPSERT_GROUP = `INSERT INTO heddle_group (id, event, grp, kind, seen_ms) VALUES ($1, $2, $3, $4, $5)
   ON CONFLICT (event, grp, kind) DO UPDATE SET id = excluded.id, seen_ms = excluded.seen_ms`
+/** A dead letter whose replay has gone with its group is one again. */
+const END_UNHANDLED = `UPDATE heddle_dead SET replay = '', replay_seq = 0
+  WHERE replay = 'running' AND NOT EXISTS (SELECT 1 FROM heddle_delivery WHERE seq = heddle_dead.replay_seq)`
 const SAME_GROUP = 'SELECT id FROM heddle_group WHERE event = $1 AND grp = $2 AND kind = $3'
 const COLUMNS =
   'grp, thread, event_id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes'
@@ -32,6 +35,7 @@ export async function writeStoreChanges(db: LogDatabase, changes: StoreChanges):
   }
   return ownTransaction(db, async (tx) => {
     for (const row of groups) await writeGroup(tx, row)
+    if (groups.some(({ seenMs }) => seenMs === null)) await tx.execute(END_UNHANDLED)
     for (const delivery of noted) await note(tx, delivery)
     await insertDeadLetters(tx, deadLetters)
     await endReplays(tx, replayed)
@@ -55,11 +59,6 @@ async function writeGroup(tx: Queryable, { id, event, group, kind, seenMs }: Gro
     return
   }
   await tx.execute('DELETE FROM heddle_group WHERE id = $1', [id])
-  // A dead letter whose replay nobody handles any more is one again.
-  await tx.execute(
-    "UPDATE heddle_dead SET replay = '', replay_seq = 0 WHERE replay = 'running' AND replay_seq IN (SELECT seq FROM heddle_delivery WHERE grp = $1)",
-    [id],
-  )
   await tx.execute('DELETE FROM heddle_parked WHERE grp = $1', [id])
   // Two statements, because each has an index.
   await tx.execute('DELETE FROM heddle_delivery WHERE grp = $1 AND due_ms = 0', [id])
