@@ -10,6 +10,7 @@ const DROP_OLD = `DELETE FROM heddle_dead WHERE replay = '' AND is_parked = 0
   AND id <= (SELECT id FROM heddle_dead WHERE replay = '' ORDER BY id DESC LIMIT 1 OFFSET ${KEPT_MAX})`
 const INSERT = `INSERT INTO heddle_dead (id, event_id, event, grp, subscriber, key, envelope, payload, error, attempts, black_box, bytes, at_ms, is_parked, place)
   SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15 WHERE $16 = 0 OR EXISTS (SELECT 1 FROM heddle_delivery WHERE seq = $16)
+    OR NOT EXISTS (SELECT 1 FROM heddle_group WHERE event = $3 AND grp = $4)
   ON CONFLICT (id) DO NOTHING`
 const PARK = `INSERT INTO heddle_parked (grp, key, dead_letter) SELECT id, $1, $2 FROM heddle_group WHERE event = $3 AND grp = $4 AND kind = 'group'
   ON CONFLICT DO NOTHING`
@@ -24,7 +25,7 @@ const DROP_OLD_REPLAYS = `DELETE FROM heddle_dead WHERE ${HAS_ENDED}
 
 /**
  * Replaces rows by dead letters, and blocks keys. It runs again if an answer was lost: by then the dead letter may be replayed or deleted, but its
- * row is gone, and nothing happens.
+ * row is gone, and nothing happens. The rows of a group that has left for good are gone with it: what fails in its last handlers is kept.
  */
 export async function insertDeadLetters(tx: Queryable, deadLetters: StoreChanges['deadLetters']): Promise<void> {
   for (const { row, seq, place } of deadLetters) {
