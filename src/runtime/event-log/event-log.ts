@@ -11,13 +11,11 @@ import { type EventFrame, OF_NO_PROCESS } from '../../transport/frames/event-fra
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { LogDatabase } from '../event-store/database.ts'
 import { INSERT_MAX, insertStatement, sizeFor } from '../event-store/delivery-rows.ts'
-import { isPlain } from '../event-store/event-columns.ts'
 import {
   EVENT_COLUMNS,
   type InsertTexts,
   isTakenOver,
   type Placing,
-  pushPlainRow,
   pushRow,
   SERVER_MAX_ROWS,
   serverInserts,
@@ -313,10 +311,6 @@ async function runAll(to: Queryable, { statements }: Insertion): Promise<void> {
 /** @param frames of one statement, with their positions */
 function statementOf(texts: InsertTexts, size: number, frames: readonly EventFrame[]): LastStatement {
   const params: SqlValue[] = []
-  if (texts.plainTextOf !== null && frames.every(isPlain)) {
-    for (const frame of frames) pushPlainRow(params, frame)
-    return { sql: texts.plainTextOf(size), params }
-  }
   for (const frame of frames) pushRow(params, frame)
   while (params.length < size * EVENT_COLUMNS.length) params.push(null)
   return { sql: texts.textOf(size), params }

@@ -8,9 +8,6 @@ import { dueMsOf, type EventColumns, envelopeOf, keyColumnOf } from '../event-st
 /** Columns of a new row, in the order of `pushRow`. */
 export const EVENT_COLUMNS = ['seq', 'id', 'event', 'envelope', 'payload', 'key', 'due_ms', 'expires_ms'] as const
 
-/** The first so many are all that `pushPlainRow` adds. */
-const PLAIN_COLUMNS = 5
-
 /** A row of `heddle_event`. */
 export interface EventRow extends EventColumns {
   due_ms: number
@@ -33,11 +30,6 @@ export function pushRow(params: SqlValue[], frame: EventFrame): void {
     dueMsOf(frame),
     ttlMs === 0 ? 0 : Math.ceil(timestampMs + delayMs + ttlMs),
   )
-}
-
-/** Adds the first columns of the row of a plain event. @param frame its payload is text */
-export function pushPlainRow(params: SqlValue[], frame: EventFrame): void {
-  params.push(frame.seq, frame.id, frame.event, envelopeOf(frame), frame.payload)
 }
 
 /**
@@ -82,13 +74,11 @@ export async function requireOwner(tx: Queryable, epoch: number): Promise<void> 
   throw new HeddleError('EVENT_BUS_UNAVAILABLE', TAKEN_OVER)
 }
 
-/** The INSERTs of one database: few sizes, so that each is prepared once. */
+/** The INSERTs on a server: few sizes, so that each is prepared once. */
 export interface InsertTexts {
   /** How many rows the next INSERT has, of so many that are left. With more than are left, it is filled up with rows of nulls. */
   sizeFor(left: number): number
   textOf(rows: number): string
-  /** For events without a key, a delay and a time to live: only the first five columns are given. Null: there is none. */
-  plainTextOf: ((rows: number) => string) | null
 }
 
 const COLUMNS = EVENT_COLUMNS.join(', ')
@@ -96,27 +86,7 @@ const COLUMNS = EVENT_COLUMNS.join(', ')
 const SERVER_TYPES = ['bigint', 'text', 'text', 'text', 'text', 'text', 'bigint', 'bigint'] as const
 
 /** Rows of one INSERT at most. */
-export const FILE_MAX_ROWS = 32
 export const SERVER_MAX_ROWS = 256
-
-const FILE_SIZES = [FILE_MAX_ROWS, 8, 1]
-const FILE_TEXTS = textsOf(FILE_SIZES, (rows) => `INSERT INTO heddle_event (${COLUMNS}) VALUES ${rows}`)
-
-const PLAIN_FILE_TEXTS = new Map(
-  FILE_SIZES.map((size) => {
-    const rows = Array.from({ length: size }, (_, row) => {
-      const at = row * PLAIN_COLUMNS
-      return `($${at + 1}, $${at + 2}, $${at + 3}, $${at + 4}, $${at + 5}, NULL, 0, 0)`
-    })
-    return [size, `INSERT INTO heddle_event (${COLUMNS}) VALUES ${rows.join(', ')}`]
-  }),
-)
-
-export const FILE_INSERTS: InsertTexts = {
-  sizeFor: (left) => FILE_SIZES.find((size) => size <= left)!,
-  textOf: (rows) => FILE_TEXTS.get(rows)!,
-  plainTextOf: (rows) => PLAIN_FILE_TEXTS.get(rows)!,
-}
 
 /**
  * Where events go on a server. `free`: those with a key belong to no process. `kept`: this process delivers them. `first`: it delivers them, and of
@@ -145,7 +115,6 @@ export function serverInserts(epoch: number, placing: Placing): InsertTexts {
   return {
     sizeFor: (left) => SERVER_SIZES.find((size) => size >= left) ?? SERVER_MAX_ROWS,
     textOf: (rows) => texts.get(rows)!,
-    plainTextOf: null,
   }
 }
 
@@ -153,11 +122,11 @@ export function serverInserts(epoch: number, placing: Placing): InsertTexts {
 function textsOf(
   sizes: readonly number[],
   statementOf: (rows: string) => string,
-  types?: readonly string[],
+  types: readonly string[],
 ): Map<number, string> {
   const width = EVENT_COLUMNS.length
   const placeOf = (row: number, column: number): string =>
-    `$${row * width + column + 1}${row === 0 && types !== undefined ? `::${types[column]}` : ''}`
+    `$${row * width + column + 1}${row === 0 ? `::${types[column]}` : ''}`
   const rowOf = (row: number): string => `(${EVENT_COLUMNS.map((_, column) => placeOf(row, column)).join(', ')})`
   return new Map(
     sizes.map((size) => [size, statementOf(Array.from({ length: size }, (_, row) => rowOf(row)).join(', '))]),

@@ -39,16 +39,6 @@ const VERSIONS = { sqlite: 3, postgres: 2 } as const
 /** Processes that start together make the tables at the same time: one of them is refused, and finds them made. */
 const MAKE_ATTEMPTS = 5
 
-/** What is different in the databases' own SQL. */
-const TYPES = {
-  // The rows of some tables are hardly more than their key.
-  sqlite: { position: 'INTEGER PRIMARY KEY', end: ' WITHOUT ROWID' },
-  postgres: {
-    position: 'BIGINT PRIMARY KEY, owner BIGINT NOT NULL, ord BIGINT NOT NULL, recovered INTEGER NOT NULL DEFAULT 0',
-    end: '',
-  },
-} as const
-
 /**
  * The tables behind effects that happen once. They are part of the event log: made with it, and of its version.
  *
@@ -57,15 +47,32 @@ const TYPES = {
  *   asked for; `state` is `running` until the answer is stored, then `done`.
  */
 function effectTables(dialect: 'sqlite' | 'postgres'): string[] {
+  // The rows are hardly more than their key.
+  const end = dialect === 'sqlite' ? ' WITHOUT ROWID' : ''
   return [
     `CREATE TABLE IF NOT EXISTS heddle_inbox (
-      event_id TEXT NOT NULL, grp TEXT NOT NULL, at_ms BIGINT NOT NULL, PRIMARY KEY (event_id, grp))${TYPES[dialect].end}`,
+      event_id TEXT NOT NULL, grp TEXT NOT NULL, at_ms BIGINT NOT NULL, PRIMARY KEY (event_id, grp))${end}`,
     `CREATE TABLE IF NOT EXISTS heddle_idempotency (
       scope TEXT NOT NULL, key TEXT NOT NULL, print TEXT NOT NULL, claim TEXT NOT NULL, state TEXT NOT NULL, status INTEGER,
       headers TEXT, body BYTEA, expires_ms BIGINT NOT NULL, PRIMARY KEY (scope, key))`,
     'CREATE INDEX IF NOT EXISTS heddle_idempotency_expires ON heddle_idempotency (expires_ms)',
   ]
 }
+
+/** Rows of events and their deliveries, on a server. */
+const EVENT_TABLES = [
+  `CREATE TABLE IF NOT EXISTS heddle_event (
+    seq BIGINT PRIMARY KEY, owner BIGINT NOT NULL, ord BIGINT NOT NULL, recovered INTEGER NOT NULL DEFAULT 0,
+    id TEXT NOT NULL, event TEXT NOT NULL, envelope TEXT NOT NULL, payload TEXT NOT NULL, key TEXT,
+    due_ms BIGINT NOT NULL, expires_ms BIGINT NOT NULL, is_split SMALLINT NOT NULL DEFAULT 0)`,
+  'CREATE INDEX IF NOT EXISTS heddle_event_due ON heddle_event (due_ms, seq) WHERE due_ms > 0',
+  `CREATE TABLE IF NOT EXISTS heddle_delivery (
+    seq BIGINT NOT NULL, grp TEXT NOT NULL, attempt INTEGER NOT NULL, deaths INTEGER NOT NULL, due_ms BIGINT NOT NULL,
+    error TEXT NOT NULL, PRIMARY KEY (seq, grp))`,
+  `CREATE INDEX IF NOT EXISTS heddle_delivery_absent ON heddle_delivery (grp, seq) WHERE due_ms < 0`,
+  `CREATE TABLE IF NOT EXISTS heddle_group (
+    event TEXT NOT NULL, grp TEXT NOT NULL, seen_ms BIGINT NOT NULL, PRIMARY KEY (event, grp))`,
+]
 
 const SHARED = [
   `CREATE TABLE IF NOT EXISTS heddle_process (
@@ -106,7 +113,7 @@ const SHARED = [
  * - `heddle_epoch`: numbers of processes. `heddle_position`: blocks of positions. `heddle_order`: numbers for `ord`.
  */
 function statements({ dialect }: LogDatabase): string[] {
-  const ofStore = dialect === 'sqlite' ? DELIVERY_TABLES : eventTables(dialect)
+  const ofStore = dialect === 'sqlite' ? DELIVERY_TABLES : EVENT_TABLES
   return [
     'CREATE TABLE IF NOT EXISTS heddle_log (name TEXT PRIMARY KEY, value BIGINT NOT NULL)',
     ...ofStore,
@@ -120,22 +127,6 @@ function statements({ dialect }: LogDatabase): string[] {
     ...effectTables(dialect),
     ...(dialect === 'postgres' ? SHARED : []),
     ...JOB_TABLES,
-  ]
-}
-
-function eventTables(dialect: 'postgres'): string[] {
-  const { position } = TYPES[dialect]
-  return [
-    `CREATE TABLE IF NOT EXISTS heddle_event (
-      seq ${position}, id TEXT NOT NULL, event TEXT NOT NULL, envelope TEXT NOT NULL, payload TEXT NOT NULL, key TEXT,
-      due_ms BIGINT NOT NULL, expires_ms BIGINT NOT NULL, is_split SMALLINT NOT NULL DEFAULT 0)`,
-    'CREATE INDEX IF NOT EXISTS heddle_event_due ON heddle_event (due_ms, seq) WHERE due_ms > 0',
-    `CREATE TABLE IF NOT EXISTS heddle_delivery (
-      seq BIGINT NOT NULL, grp TEXT NOT NULL, attempt INTEGER NOT NULL, deaths INTEGER NOT NULL, due_ms BIGINT NOT NULL,
-      error TEXT NOT NULL, PRIMARY KEY (seq, grp))`,
-    `CREATE INDEX IF NOT EXISTS heddle_delivery_absent ON heddle_delivery (grp, seq) WHERE due_ms < 0`,
-    `CREATE TABLE IF NOT EXISTS heddle_group (
-      event TEXT NOT NULL, grp TEXT NOT NULL, seen_ms BIGINT NOT NULL, PRIMARY KEY (event, grp))`,
   ]
 }
 
