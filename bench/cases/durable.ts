@@ -2,7 +2,6 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { Database } from '../../src/stores/sqlite/driver.ts'
-import { BLOCK_POSITIONS } from '../../src/transport/memory/log-memory.ts'
 import { postgresServer } from '../../test/support/servers/postgres.ts'
 import { toolsDirWith } from '../../test/support/tools-dir.ts'
 import { alone, type BenchCase, type CaseContext, figureTo, type Row, ratioTo } from '../bench-case.ts'
@@ -179,9 +178,7 @@ async function measurePostgres(context: CaseContext) {
     let published = 0
     // Only what the run has published, by position: a count of all would visit what vacuum could not remove.
     const left = async (): Promise<number> => {
-      const { rows } = await client.query('SELECT count(*) AS n FROM heddle_event WHERE seq >= $1', [
-        BLOCK_POSITIONS + published,
-      ])
+      const { rows } = await client.query('SELECT count(*) AS n FROM heddle_delivery WHERE seq > $1', [published])
       return Number(rows[0].n)
     }
     const tools = { ...postgres.env, TOOLS_DIR: await toolsDirWith(owner, 'postgres') }
@@ -232,7 +229,7 @@ async function heldRuns(
   await holder.connect()
   try {
     await holder.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
-    await holder.query('SELECT pg_current_xact_id(), count(*) FROM heddle_event')
+    await holder.query('SELECT pg_current_xact_id(), count(*) FROM heddle_delivery')
     const held: number[] = []
     for (let round = 1; round <= context.rounds; round++) {
       const { perSec: rate } = await run(`held-${round}`)

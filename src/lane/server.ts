@@ -18,7 +18,6 @@ import { mountEndpoints } from '../runtime/endpoint/files/static-files.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { RequestSteps } from '../runtime/endpoint/request-thread.ts'
 import { type EventLog, LogPublisher } from '../runtime/event-log/event-log.ts'
-import { writeChanges } from '../runtime/event-log/write-changes.ts'
 import { staysInProcess } from '../runtime/event-store/database.ts'
 import { writeStoreChanges } from '../runtime/event-store/write-changes.ts'
 import { eventLogOf } from '../runtime/host/bus.ts'
@@ -34,7 +33,6 @@ import type { ThreadTracing } from '../tracing/thread-tracing.ts'
 import { installExitReport } from '../transport/exit-report.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
 import { KIND } from '../transport/frames/frames.ts'
-import type { LogChanges } from '../transport/log-changes.ts'
 import { FlightFile, FlightRecorder } from '../transport/memory/flight-recorder.ts'
 import { HeartbeatWriter, memoryLimits } from '../transport/memory/heartbeat.ts'
 import { AnswerCell } from '../transport/memory/words.ts'
@@ -155,8 +153,8 @@ export class LaneServer {
     this.#publisher = publisher
     const eventLog = eventLogOf(kernel)
     this.#log = eventLog
-    // On a file the primary reads it.
-    const handOn = (frame: EventFrame): void => publisher.handOn(frame, eventLog.isOnServer)
+    // The primary reads its payload from the store.
+    const handOn = (frame: EventFrame): void => publisher.handOn(frame, false)
     const services = servicesOver((method, args) => calls.call('#host', method, args))
     const isLogged = settings.eventBusDriver === 'database'
     const bus = new LaneBus(kernel, isLogged ? new LogPublisher(eventLog, handOn) : publisher, {
@@ -168,6 +166,7 @@ export class LaneServer {
     this.#bus = bus
     bus.logFailedAttempts()
     bus.events.isSound = this.#requests.isSound
+    bus.events.mayBegin = () => eventLog.memory.isTrusted
     bus.events.onFailure = (failure, { requestId, trace }) => bus.failedHere({ failure, requestId, trace })
     this.#host = new LaneHost(
       { kernel, server: this.#requests, bus, services, opened: () => eventLog.opened() },
@@ -411,12 +410,11 @@ export class LaneServer {
     this.#post({ type: 'job-done', run, error })
   }
 
-  async #writeLog(batch: number, changes: LogChanges | StoreChanges): Promise<void> {
+  async #writeLog(batch: number, changes: StoreChanges): Promise<void> {
     let error: string | null = null
     let answer: StoreAnswer = { promoted: [] }
     try {
-      if ('promoteMs' in changes) answer = await writeStoreChanges(this.#log.database, changes)
-      else await writeChanges(this.#log.database, changes, this.#log.memory.epoch)
+      answer = await writeStoreChanges(this.#log.database, changes)
     } catch (thrown) {
       error = messageOf(thrown)
     }

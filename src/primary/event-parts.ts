@@ -7,9 +7,9 @@ import { type EventLog, LogPublisher } from '../runtime/event-log/event-log.ts'
 import { eventLogOf } from '../runtime/host/bus.ts'
 import type { ThreadKernel } from '../runtime/kernel/thread.ts'
 import { asBytes, type EventFrame } from '../transport/frames/event-frame.ts'
-import { Durable } from './event-log/durable.ts'
-import { LogLanes } from './event-log/settler.ts'
-import { StoredLetters } from './event-log/stored-letters.ts'
+import { Durable } from './event-store/durable.ts'
+import { LogLanes } from './event-store/log-lanes.ts'
+import { StoredLetters } from './event-store/stored-letters.ts'
 import type { SubscriberThread } from './events/consumer.ts'
 import type { DeadLetters } from './events/dead-letters.ts'
 import { type EventDriver, InProcessDriver } from './events/event-driver.ts'
@@ -37,7 +37,7 @@ class DatabaseDriver implements EventDriver {
   constructor(parts: { hub: Hub; log: EventLog; durable: Durable; deadLetters: DeadLetters }) {
     this.#hub = parts.hub
     this.#publisher = new LogPublisher(parts.log, (event) =>
-      parts.durable.taken(event, this.#origins.get(event) ?? null),
+      parts.durable.take(event, this.#origins.get(event) ?? null),
     )
     this.deadLetters = parts.deadLetters
   }
@@ -113,13 +113,11 @@ export function assembleEvents(
       settings.eventBusDriver === 'keyvalue_streams'
         ? async (event, origin) => parts.driver.publish(event, origin)
         : null,
-    catchUp: () => laneSubscribers.catchUp(),
-    writeLog: async (changes) => void (await logLanes.write(changes)),
-    writeStore: (changes) => logLanes.write(changes),
+    write: (changes) => logLanes.write(changes),
     isAlive: (threadId) => threadId === 0 || lanes.all.some(({ heartbeat }) => heartbeat.threadId === threadId),
     report: (level, message, fields) => log(level, message, 'event_bus', fields),
   })
-  bus.log = { log: eventLog, take: (frame) => durable.taken(frame, bus) }
+  bus.log = { log: eventLog, take: (frame) => durable.take(frame, bus) }
   const deadLetters = new StoredLetters(hub, eventLog, durable)
   const inProcess = new InProcessDriver(hub, deadLetters)
   const parts: EventParts = {

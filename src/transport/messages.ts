@@ -11,7 +11,6 @@ import type { JobDefinition, JobRun } from '../contracts/scheduler.ts'
 import type { Origin, RecordingInit, TraceContext } from '../contracts/tracing.ts'
 import type { Settings } from '../core/config/schema.ts'
 import type { Fault, WireError } from '../core/errors/catalogue.ts'
-import type { LogChanges } from './log-changes.ts'
 import type { StoreAnswer, StoreChanges } from './store-changes.ts'
 
 /**
@@ -185,7 +184,7 @@ export type ToLane =
   | { type: 'snapshot'; dump: SystemDump; subscribers: Record<string, string[]> }
   | { type: 'job'; run: number; job: number; of: JobRun }
   /** Write to the durable log what has become of its events. Answered with `log-written`. */
-  | { type: 'log-write'; batch: number; changes: LogChanges | StoreChanges }
+  | { type: 'log-write'; batch: number; changes: StoreChanges }
   /** Report which handlers have calls under way in the thread pool. */
   | { type: 'pool-uses' }
   | { type: 'open-files' }

@@ -1,5 +1,3 @@
-import type { DeadRow, ReplayEnd } from './log-changes.ts'
-
 /** What a group is. `broadcast` and `temporary` end with their process; `temporary` is all later subscribers of an event together. */
 export type GroupKind = 'group' | 'broadcast' | 'temporary'
 
@@ -42,10 +40,58 @@ export interface StoreChanges {
   groups: GroupRow[]
   /** Moves the rows that are due by then to the end of the order, milliseconds since the epoch; 0: none. */
   promoteMs: number
+  /** On a server: by which right. */
+  fences?: Fences
+}
+
+/** Only the owner of a slot changes its rows. */
+export interface Fences {
+  /** The process that writes. */
+  member: number
+  slots: FencedSlot[]
+}
+
+/** A slot, the epoch of the process that has it, and which rows of the changes are in it. */
+export interface FencedSlot {
+  group: number
+  slot: number
+  epoch: number
+  seqs: number[]
 }
 
 /** What the database has answered. */
 export interface StoreAnswer {
   /** Groups of the rows that were moved to the end of the order. */
   promoted: number[]
+  /** Which of the fenced slots are another process's: nothing of their rows was written. */
+  lost?: number[]
+}
+
+/** What has become of the replay of a dead letter. */
+export interface ReplayEnd {
+  /** The row that the dead letter has become. */
+  seq: number
+  /** Why it has failed again, and the id of the new dead letter; null: it was handled. */
+  error: string | null
+  letter: string | null
+}
+
+/** A dead letter as it is stored. */
+export interface DeadRow {
+  id: string
+  eventId: string
+  event: string
+  group: string
+  subscriber: string
+  key: string | null
+  envelope: string
+  payload: string
+  error: string
+  attempts: number
+  /** JSON; null: no thread died of it. */
+  blackBox: string | null
+  /** What follows with its key waits for it. */
+  isParked: boolean
+  bytes: number
+  atMs: number
 }

@@ -11,9 +11,9 @@ export interface EvidenceSource {
   isSettled(): Promise<boolean>
 }
 
-/** Of the rows, and of the events where they are rows, too. */
-export function evidenceIn(query: Query, isFile = false): EvidenceSource {
-  const events = isFile ? 'SELECT event_id AS id FROM heddle_delivery' : 'SELECT id FROM heddle_event'
+/** Of the rows. */
+export function evidenceIn(query: Query): EvidenceSource {
+  const events = 'SELECT event_id AS id FROM heddle_delivery'
   const ids = async (sql: string): Promise<string[]> => (await query<{ id: string }>(sql)).map(({ id }) => id)
   return {
     read: async () => ({

@@ -34,7 +34,7 @@ async function onFile(guard: Owner, lanes: number, limits: Record<string, string
   const path = join(await folderOf(guard, {}), 'service.db')
   const env = { SQLITE_PATH: path, ...limits }
   const service = await GuardedService.start(guard, { lanes, database: 'sqlite', env })
-  return { services: [service], evidence: evidenceIn(rowsOfFile(path), true), restartServer: async () => {} }
+  return { services: [service], evidence: evidenceIn(rowsOfFile(path)), restartServer: async () => {} }
 }
 
 async function onServer(guard: Owner, lanes: number, isRedis: boolean): Promise<Site> {

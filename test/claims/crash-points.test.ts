@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { DeadLetter } from '../../src/contracts/event-bus.ts'
 import { Database } from '../../src/stores/sqlite/driver.ts'
-import { eventsIn, isEmpty, kill, type LogStore, onSqlite, STORES } from '../rooms/event-log/databases.ts'
+import { isEmpty, kill, type LogStore, onSqlite, STORES } from '../rooms/event-log/databases.ts'
 import { DOMAINS_DIR, Points } from '../rooms/event-log/failpoints.ts'
 import type { Heddle } from '../support/heddle.ts'
 import { until } from '../support/until.ts'
@@ -20,8 +20,7 @@ const passed = async (store: LogStore, name: string): Promise<Passed[]> =>
 const points = async (store: LogStore): Promise<string[]> =>
   (await store.rows<{ name: string }>('SELECT name FROM points')).map(({ name }) => name)
 const logged = async (store: LogStore): Promise<string[]> => {
-  const id = store.server === null ? 'event_id' : 'id'
-  const sql = `SELECT ${id} AS id FROM ${eventsIn(store)} ORDER BY seq`
+  const sql = `SELECT event_id AS id FROM heddle_delivery ORDER BY seq`
   return [...new Set((await store.rows<{ id: string }>(sql)).map((row) => row.id))]
 }
 const lettersOf = async (heddle: Heddle): Promise<DeadLetter[]> => (await heddle.json('/dead-letters')).body.letters

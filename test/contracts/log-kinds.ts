@@ -1,7 +1,6 @@
 /** The logs that the contract holds on, and what each of them does not do. */
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import { DUE_BEGUN } from '../../src/transport/log-changes.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import type { Owner } from '../support/heddle.ts'
 import { type Query, rowsOfFile, rowsOfServer } from '../support/rows.ts'
@@ -35,9 +34,8 @@ export const MEMORY: LogKind = {
 
 const countIn = async (rows: Query, sql: string) => Number((await rows<{ count: number }>(sql))[0]!.count)
 const leftIn = (rows: Query, sql: string) => () => countIn(rows, sql)
-const notedIn = (rows: Query) => (handler: string) => countIn(rows, `${NOTED} AND grp LIKE '%.${handler}'`)
-const NOTED = `SELECT count(*) AS count FROM heddle_delivery WHERE (attempt > 1 OR due_ms = ${DUE_BEGUN})`
-const NOTED_IN_FILE = `SELECT count(*) AS count FROM heddle_delivery AS d JOIN heddle_group AS g ON g.id = d.grp WHERE (d.attempt > 1 OR d.begun = 1)`
+const notedIn = (rows: Query) => (handler: string) => countIn(rows, `${NOTED} AND g.grp LIKE '%.${handler}'`)
+const NOTED = `SELECT count(*) AS count FROM heddle_delivery AS d JOIN heddle_group AS g ON g.id = d.grp WHERE (d.attempt > 1 OR d.begun = 1)`
 
 export const SQLITE: LogKind = {
   name: 'SQLite',
@@ -46,8 +44,8 @@ export const SQLITE: LogKind = {
     const rows = rowsOfFile(path)
     return {
       env: { EVENT_BUS_DRIVER: 'database', SQLITE_PATH: path },
-      left: leftIn(rows, 'SELECT count(*) AS count FROM heddle_delivery'),
-      noted: (handler) => countIn(rows, `${NOTED_IN_FILE} AND g.grp LIKE '%.${handler}'`),
+      left: leftIn(rows, LEFT),
+      noted: notedIn(rows),
       together: async () => {},
       server: null,
     }
@@ -58,13 +56,14 @@ export const SQLITE: LogKind = {
   },
 }
 
-const LEFT_ON_SERVER =
-  'SELECT (SELECT count(*) FROM heddle_event) + (SELECT count(*) FROM heddle_delivery) + (SELECT count(*) FROM heddle_copy) AS count'
+const LEFT = 'SELECT count(*) AS count FROM heddle_delivery'
 
-/** So many processes take part, and have shared the keys out. */
+/** So many processes take part, and have shared out the slots of each group. */
 const together = (count: number): string => `
-  SELECT (SELECT count(*) FROM heddle_process WHERE is_ready = 1) = ${count} AND (SELECT count(DISTINCT holder) FROM heddle_slot) = ${count}
-    AND NOT EXISTS (SELECT 1 FROM heddle_slot WHERE heir <> 0 OR holder = 0) AS are`
+  SELECT (SELECT count(*) FROM heddle_member WHERE groups > 0) = ${count} AND NOT EXISTS (
+    SELECT 1 FROM heddle_group AS g WHERE g.member = 0 AND (
+      EXISTS (SELECT 1 FROM heddle_slot WHERE grp = g.id AND member IS NULL)
+      OR (SELECT count(DISTINCT member) FROM heddle_slot WHERE grp = g.id) <> (SELECT count(*) FROM heddle_member_group WHERE grp = g.id))) AS are`
 
 export const POSTGRES: LogKind = {
   name: 'PostgreSQL',
@@ -85,7 +84,7 @@ async function placeOn(of: Owner, server: PostgresServer, hasOwnServer: boolean)
       RDB_DATABASE: server.database,
       TOOLS_DIR: await toolsDirWith(of, 'postgres'),
     },
-    left: leftIn(rows, LEFT_ON_SERVER),
+    left: leftIn(rows, LEFT),
     noted: notedIn(rows),
     together: async (count) => {
       await until(async () => (await rows<{ are: boolean }>(together(count)))[0]!.are, `${count} processes`, 60_000)

@@ -208,17 +208,10 @@ export const MUTANTS: readonly Mutant[] = [
   },
   // The log and the leases.
   {
-    what: 'positions of one call are no neighbours at the end of a block',
+    what: 'a thread begins with stored events when the lease is over',
     file: 'src/transport/memory/log-memory.ts',
-    from: 'if ((first % BLOCK_POSITIONS) + count <= BLOCK_POSITIONS) return position',
-    to: 'return position',
-    tests: ['event-log/log-memory'],
-  },
-  {
-    what: 'an insert is counted for the kind that has just ended',
-    file: 'src/transport/memory/log-memory.ts',
-    from: 'if (load(this.#words, IS_SHARED) === shared) return shared === 1',
-    to: 'return shared === 1',
+    from: 'return untilMs === 0n || monotonicMs() < Number(untilMs)',
+    to: 'return true',
     tests: ['event-log/log-memory'],
   },
   {
@@ -237,10 +230,10 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     what: 'a slot is taken from a process that is there',
-    file: 'src/primary/event-log/membership.ts',
-    from: '         AND NOT EXISTS (SELECT 1 FROM heddle_process WHERE epoch = holder)\n',
-    to: '',
-    tests: ['event-log/key-slots'],
+    file: 'src/primary/event-store/slots.ts',
+    from: 's.member = $1 OR NOT EXISTS (SELECT 1 FROM heddle_member WHERE id = s.member)',
+    to: 's.member = $1 OR true',
+    tests: ['event-log/changes'],
   },
   // Tokens.
   {

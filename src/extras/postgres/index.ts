@@ -145,9 +145,9 @@ export default class PostgresDb extends SqlDatabase {
   }
 
   async otherUser(): Promise<string | null> {
-    const known = await this.queryOne("SELECT to_regclass('heddle_process') IS NOT NULL AS is_there")
+    const known = await this.queryOne("SELECT to_regclass('heddle_member') IS NOT NULL AS is_there")
     if (known?.is_there !== true) return null
-    const found = await this.queryOne('SELECT replica FROM heddle_process WHERE expires_at > clock_timestamp() LIMIT 1')
+    const found = await this.queryOne('SELECT replica FROM heddle_member WHERE until > clock_timestamp() LIMIT 1')
     return found === null ? null : `the process ${found.replica} works on this database`
   }
 

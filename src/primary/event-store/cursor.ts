@@ -37,6 +37,8 @@ export type KeyState = 'open' | 'behind' | 'parked'
 /** A key with deliveries in hand, or a blocked key. */
 export interface Key {
   readonly key: string
+  /** On a server: the slot that its rows are in; -1 elsewhere. */
+  slot: number
   state: KeyState
   /** Deliveries in hand. */
   inHand: number
@@ -87,7 +89,7 @@ export class Cursor {
   keyOf(key: string): Key {
     let found = this.keys.get(key)
     if (found === undefined) {
-      found = { key, state: 'open', inHand: 0, last: 0, deadLetters: new Set(), waiting: 0, waitingTo: 0 }
+      found = { key, slot: -1, state: 'open', inHand: 0, last: 0, deadLetters: new Set(), waiting: 0, waitingTo: 0 }
       this.keys.set(key, found)
     }
     return found
@@ -146,6 +148,23 @@ export class Cursor {
     if (key.state !== 'parked' || key.deadLetters.size > 0) return false
     this.fallBehind(key)
     return true
+  }
+
+  /** Another process has the slot: its keys are known anew when it is back. What is in hand of them still counts. */
+  dropKeysOf(slot: number): void {
+    for (const key of this.keys.values()) {
+      if (key.slot !== slot) continue
+      if (this.parked.delete(key)) {
+        this.#total.keys--
+        this.#total.rows -= key.waiting
+      }
+      for (const deadLetter of key.deadLetters) this.#byDeadLetter.delete(deadLetter)
+      key.deadLetters.clear()
+      key.state = 'open'
+      key.last = key.waiting = key.waitingTo = 0
+      this.behind.delete(key)
+      this.forgetIfIdle(key)
+    }
   }
 
   forgetIfIdle(key: Key): void {

@@ -1,7 +1,7 @@
 // A dead letter as a row.
 import { envelopeOf, keyColumnOf } from '../../runtime/event-store/event-columns.ts'
 import { textOf } from '../../transport/frames/event-frame.ts'
-import type { DeadRow } from '../../transport/log-changes.ts'
+import type { DeadRow } from '../../transport/store-changes.ts'
 import type { FailedDelivery } from '../events/consumer.ts'
 
 /** Estimated size of a dead letter beside its texts, bytes. */

@@ -69,6 +69,11 @@ export class DueRows {
     this.#wait()
   }
 
+  /** Others may have stored rows that wait. */
+  async again(): Promise<void> {
+    if (this.#state === 'waiting') await this.first()
+  }
+
   /** Finds the next due row, after all due rows were moved. */
   async first(): Promise<void> {
     this.#firstMs = Number.POSITIVE_INFINITY

@@ -3,13 +3,13 @@
 import type { Queryable } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import type { Clock } from '../../core/schedule/clock.ts'
+import { type Clock, pause } from '../../core/schedule/clock.ts'
 import { until, withTimeout } from '../../core/schedule/waiting.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
 import { BROKER } from '../../runtime/event-store/delivery-rows.ts'
-import { dueMsOf } from '../../runtime/event-store/event-columns.ts'
+import { dueMsOf, keyOf } from '../../runtime/event-store/event-columns.ts'
+import { MEMBER_THREADS } from '../../runtime/event-store/server-tables.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type { StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
 import { hubEventOf, type SubscriberThread } from '../events/consumer.ts'
 import { POISON_DEATHS } from '../events/quarantine.ts'
 import type { Cursor, Group } from './cursor.ts'
@@ -17,12 +17,15 @@ import { DueRows } from './due-rows.ts'
 import { Groups } from './groups.ts'
 import { Hand } from './hand.ts'
 import { buryRow } from './malformed.ts'
+import { Membership } from './membership.ts'
 import { GROUP_MAX, KEY_MAX, Reader } from './reader.ts'
 import { Relay } from './relay.ts'
+import type { NewGroup } from './server-store.ts'
 import { Settler } from './settler.ts'
+import type { OwnedSlot, ParkedInSlot } from './slots.ts'
 import { SqlStore } from './sql-store.ts'
 import type { StoredDelivery } from './store.ts'
-import type { DurableLogOptions } from './store-options.ts'
+import type { EventStoreOptions } from './store-options.ts'
 import { StoreTrial } from './store-trial.ts'
 
 /** How long events are still given to a broker at the end, milliseconds. */
@@ -48,17 +51,16 @@ const UNASSIGNED_MS = 120_000
 /** Up to so many rows are counted at each look, more only once in this time, milliseconds. */
 const COUNTED_OFTEN = 10_000
 const RECOUNT_MS = 600_000
+const SERVER_PAGE_ROWS = 256
 /** A row is given alone after so many crashes; under the guardian, which knows what was at work, after more. */
 const SUSPECT_CRASHES = 3
 const GUARDED_SUSPECT_CRASHES = 6
 
-const isTaken = (error: unknown): boolean => error instanceof HeddleError && error.code === 'DATABASE_TAKEN'
+const LOST =
+  'Another process has taken over the events of this one, which had stood still or was cut off from the database for more than 10 s'
+const BROKER_GROUP: Group = { id: BROKER, event: '', name: '', kind: 'broker' }
 
-export interface EventStoreOptions extends Omit<DurableLogOptions, 'write'> {
-  write: (changes: StoreChanges) => Promise<StoreAnswer>
-  /** True while a thread of this process runs. */
-  isAlive: (threadId: number) => boolean
-}
+const isTaken = (error: unknown): boolean => error instanceof HeddleError && error.code === 'DATABASE_TAKEN'
 
 /**
  * ```
@@ -80,6 +82,8 @@ export class EventStore {
   readonly #due: DueRows
   readonly #relay: Relay | null
   readonly #trial: StoreTrial
+  /** On a server: this process among those that share it. */
+  readonly #members: Membership | null
   #state: State = 'new'
   #hasNotedStart = false
   /** Dead letters that were replayed or deleted last. */
@@ -97,6 +101,8 @@ export class EventStore {
   #isAdopted = false
   #fault: string | null = null
   #isTaken = false
+  /** How often a rule of the store was broken. */
+  #broken = 0
   #lookTimer: ReturnType<Clock['every']> | undefined
   /** Rows in the store, as far as is known. */
   #rows = 0
@@ -110,13 +116,18 @@ export class EventStore {
     const { clock, chance } = log
     this.#options = options
     this.#clock = clock
-    const store = new SqlStore(
-      () => log.database,
-      log.memory,
-      () => this.#groupsAreStored(),
-    )
+    const members = log.isOnServer ? this.#membership(options) : null
+    const onFile = (): SqlStore =>
+      new SqlStore(
+        () => log.database,
+        log.memory,
+        () => this.#groupsAreStored(),
+      )
+    const store = members?.store ?? onFile()
+    this.#members = members
     this.#store = store
-    this.#settler = new Settler({ write, clock, chance, log: report })
+    const member = members === null ? {} : { member: () => members.lease.id }
+    this.#settler = new Settler({ write, clock, chance, log: report, ...member })
     this.#due = new DueRows({ store, settler: this.#settler, clock, report: (message) => report('WARNING', message) })
     this.#relay = options.relay === null ? null : new Relay({ send: options.relay, clock, report })
     const { deathsOf } = options
@@ -126,16 +137,32 @@ export class EventStore {
       store,
       clock,
       maxQueue,
+      ...(members === null ? {} : { pageRows: SERVER_PAGE_ROWS }),
       isInHand: (seq) => this.hand.has(seq),
       isSuspect: ({ seq, crashes, deaths }) =>
-        seq <= this.hand.lastBefore && crashes >= suspectCrashes && deaths < POISON_DEATHS,
+        (members !== null || seq <= this.hand.lastBefore) && crashes >= suspectCrashes && deaths < POISON_DEATHS,
       note: (row) => this.hand.note(row),
       isTried: (seq) => this.hand.isTried(seq),
       give: (cursor, row) => this.#give(cursor, row),
       onMalformed: ({ seq, fault }) => void this.#bury(seq, fault),
       report,
     })
-    this.hand = new Hand({ hub, reader: this.reader, settler: this.#settler, clock, deathsOf })
+    const onBroken = (slot: OwnedSlot | undefined, message: string): void => {
+      report('ERROR', `EVENT_STORE_BROKEN ${++this.#broken}: ${message}`)
+      if (slot !== undefined) members?.slots.lose(slot)
+    }
+    const parts = { hub, reader: this.reader, settler: this.#settler, clock, deathsOf, onBroken }
+    this.hand = new Hand({
+      ...parts,
+      ...(members === null
+        ? {}
+        : {
+            isLeaseValid: () => members.lease.isValid,
+            onLeft: (slot: OwnedSlot) => members.slots.rowLeft(slot),
+            onParking: (letter: string, isStored: boolean) =>
+              void (isStored ? members.storing.delete(letter) : members.storing.add(letter)),
+          }),
+    })
     this.groups = new Groups({
       hub,
       store,
@@ -143,20 +170,30 @@ export class EventStore {
       settler: this.#settler,
       clock,
       maxStored,
-      onHere: (group) => this.#retry(() => this.#take(group)),
+      onHere: (group) => (members === null ? this.#retry(() => this.#take(group)) : this.#share(group)),
       onNew: () => {
         log.memory.subscribing()
         this.subscribed()
       },
+      ...(members === null
+        ? {}
+        : {
+            join: (groups: readonly NewGroup[]) => this.#join(groups),
+            onGone: (group: Group) => this.#unshare(group),
+          }),
       report: warn,
     })
     if (this.#relay === null) hub.groups = this.groups
     this.#trial = new StoreTrial(log, report)
     const { onCommitted } = this.#settler
     this.#settler.onCommitted = (seqs, deleted) => {
+      members?.rowsLeft(seqs)
       onCommitted(seqs, deleted)
       this.#rows -= deleted
       this.#count()
+    }
+    this.#settler.onLost = (slots) => {
+      for (const slot of slots) members?.slots.lose(slot)
     }
     this.#settler.onLater = (seq, dueMs) => this.#due.noted(seq, dueMs)
     this.#settler.onPromoted = (groups) => {
@@ -177,7 +214,7 @@ export class EventStore {
 
   /** Why nothing can be stored; null when it can. */
   get fault(): string | null {
-    return this.#fault ?? this.#trial.fault
+    return this.#fault ?? this.#trial.fault ?? this.#members?.fault ?? null
   }
 
   /** Another process has it: until that one is gone, no transaction of this one publishes. */
@@ -218,15 +255,16 @@ export class EventStore {
     // Tables that are to be changed are claimed before.
     await this.prepare()
     await this.#claimFile()
+    await this.#members?.join()
     this.hand.lastBefore = await store.lastSeq()
-    if (!this.#hasNotedStart) await store.noteStart(GROUP_MAX, KEY_MAX)
+    if (!this.#hasNotedStart && this.#members === null) await store.noteStart(GROUP_MAX, KEY_MAX)
     this.#hasNotedStart = true
     this.#rows = await store.count()
     await this.groups.load()
-    for (const { seq, sinceMs } of await store.replays()) this.hand.replaying(seq, sinceMs)
+    if (this.#members === null) for (const { seq, sinceMs } of await store.replays()) this.hand.replaying(seq, sinceMs)
     if (this.#isEnded) return
     this.#state = 'open'
-    memory.open(1)
+    memory.open(this.#members?.lease.id ?? 0)
     this.#count()
     if (this.#isAdopted) await this.#serve()
   }
@@ -277,7 +315,9 @@ export class EventStore {
     } else {
       // What an earlier process has stored for groups is still for them.
       this.groups.resume()
-      this.reader.add({ id: BROKER, event: '', name: '', kind: 'broker' })
+      await this.#members?.store.joinBroker()
+      this.reader.add(BROKER_GROUP)
+      this.#members?.slots.add(BROKER_GROUP)
       this.#store.recipients = 'broker'
       memory.recipients = 'broker'
       this.#storeGroups()
@@ -289,6 +329,8 @@ export class EventStore {
     if (this.#state !== 'open') return
     this.#state = 'serving'
     this.reader.open()
+    await this.#members?.look()
+    this.#members?.doorbell.members()
     this.#lookTimer = this.#clock.every(LOOK_MS, () => this.#look()).unref()
   }
 
@@ -324,9 +366,24 @@ export class EventStore {
   #storeGroups(): void {
     const { memory } = this.#options.log
     const subscriptions = this.#subscriptions
-    // One that was late has been counted already.
-    const store = (): void => memory.groupsStored(Math.min(subscriptions, memory.subscriptions))
-    this.#groupsStored = this.#settler.written().then(store)
+    const store = async (): Promise<void> => {
+      // One that was late has been counted already.
+      const stored = Math.min(subscriptions, memory.subscriptions)
+      await this.#subscriptionsStored(stored)
+      memory.groupsStored(stored)
+    }
+    this.#groupsStored = Promise.all([this.#settler.written(), this.groups.areJoined]).then(store)
+  }
+
+  /** On a server: others may give the groups what was published before. */
+  async #subscriptionsStored(subscriptions: number): Promise<void> {
+    for (; this.#members !== null && !this.#isEnded; await pause(this.#clock, REOPEN_MS)) {
+      try {
+        return await this.#members.store.subscriptionsStored(subscriptions)
+      } catch {
+        // The look at the members says why.
+      }
+    }
   }
 
   /** Resolves when the groups of all subscribers are stored. */
@@ -338,7 +395,98 @@ export class EventStore {
     if (memory.areGroupsStored || this.#isEnded) return
     // A thread died before it could say that somebody subscribes.
     this.#subscriptions = memory.subscriptions
-    memory.groupsStored(memory.subscriptions)
+    await this.#subscriptionsStored(this.#subscriptions)
+    memory.groupsStored(this.#subscriptions)
+  }
+
+  // ── several processes ─────────────────────────────────────────────────────
+
+  #membership({ log, replica, processes, report }: EventStoreOptions): Membership {
+    return new Membership({
+      database: () => log.database,
+      clock: log.clock,
+      memory: log.memory,
+      groupsAreStored: () => this.#groupsAreStored(),
+      replica,
+      processes,
+      reader: () => this.reader,
+      isInHand: (seq) => this.hand.has(seq),
+      slots: {
+        suspects: GROUP_MAX,
+        onTaken: (slots, parked) => this.#slotsTaken(slots, parked),
+        onDraining: (slot) => this.hand.takeBack(slot),
+        onGone: (slot) => this.#slotGone(slot),
+        written: () => this.#settler.written(),
+      },
+      onDue: (dueMs) => (dueMs > 0 ? this.#due.add(dueMs) : this.#retry(() => this.#due.again())),
+      onLost: () => this.#lost(),
+      report,
+    })
+  }
+
+  #slotsTaken(slots: readonly OwnedSlot[], parked: readonly ParkedInSlot[]): void {
+    if (slots.length === 0) return
+    const { group } = slots[0]!
+    const cursor = this.reader.cursor(group)
+    if (cursor === undefined) return
+    for (const { slot } of slots) cursor.dropKeysOf(slot)
+    for (const { slot, key: column, deadLetter, place } of parked) {
+      const key = keyIn(column)
+      if (key === null) continue
+      this.reader.park(cursor, key, deadLetter, place)
+      cursor.keyOf(key).slot = slot
+    }
+    this.reader.reset(group)
+  }
+
+  #slotGone(slot: OwnedSlot): void {
+    this.hand.takeBack(slot)
+    this.reader.cursor(slot.group)?.dropKeysOf(slot.slot)
+  }
+
+  /** @returns null when this process ends before the database has taken it */
+  async #join(groups: readonly NewGroup[]): Promise<number[] | null> {
+    for (let isFirst = true; !this.#isEnded; isFirst = false) {
+      try {
+        return await this.#members!.store.join(groups)
+      } catch (error) {
+        const message = `The groups of subscribers are not stored, it is tried again: ${messageOf(error)}`
+        if (isFirst) this.#options.report('WARNING', message)
+        await pause(this.#clock, REOPEN_MS)
+      }
+    }
+    return null
+  }
+
+  /** A group is here, and stored. */
+  #share(group: Group): void {
+    const { slots, doorbell } = this.#members!
+    this.reader.add(group)
+    if (group.kind === 'group') slots.add(group)
+    else slots.addOwn(group)
+    if (group.kind !== 'group') this.reader.reset(group.id)
+    if (this.#state !== 'serving') return
+    void this.#members!.look()
+    doorbell.members()
+  }
+
+  #unshare(group: Group): void {
+    const { slots, store, doorbell } = this.#members!
+    slots.remove(group)
+    if (group.kind !== 'group' || this.#isEnded) return
+    this.#retry(async () => {
+      await store.leave([group.id])
+      doorbell.members()
+    })
+  }
+
+  /** Others have removed this member. */
+  #lost(): void {
+    if (this.#isAdopted) return this.#options.onLost(LOST)
+    this.#options.report('WARNING', `${LOST}: it does not deliver events yet, and takes the log anew`)
+    this.#fault = 'the event log is taken anew'
+    this.#members!.lease.reset()
+    void this.open()
   }
 
   #look(): void {
@@ -393,7 +541,9 @@ export class EventStore {
     const isRelayed = this.#relay !== null
     this.#rows += isRelayed ? 1 : this.groups.countOf(event.event)
     this.#count()
-    if (event.delayMs > 0) this.#due.add(dueMsOf(event))
+    const dueMs = dueMsOf(event)
+    this.#members?.ring(isRelayed ? '' : event.event, dueMs)
+    if (dueMs > 0) this.#due.add(dueMs)
     else this.reader.rang(isRelayed ? '' : event.event)
   }
 
@@ -403,14 +553,18 @@ export class EventStore {
   }
 
   /** The lane that has stored it died before it could say so. */
-  #recordLost({ seq, thread, event }: StoredDelivery): void {
-    if (seq <= this.hand.lastBefore) return
+  #recordLost({ seq, thread: number, event }: StoredDelivery): void {
+    const member = this.#members?.lease.id ?? 0
+    if (seq <= this.hand.lastBefore || Math.floor(number / MEMBER_THREADS) !== member) return
+    const thread = number % MEMBER_THREADS
     if ((this.#recorded.get(thread) ?? '') >= event.id || this.#options.isAlive(thread)) return
     this.#recorded.set(thread, event.id)
     if (this.#relay === null) this.#options.hub.record(event, null)
   }
 
   #give(cursor: Cursor, row: StoredDelivery): boolean {
+    // It was lost, or is to be another process's, since the page was read.
+    if (row.slot !== undefined && row.slot.state !== 'held') return false
     this.#recordLost(row)
     if (cursor.group.kind !== 'broker') return this.hand.give(cursor, row)
     const { event, seq, expiresMs } = row
@@ -459,15 +613,25 @@ export class EventStore {
     if (id === undefined) return
     this.#release(letter)
     this.#rows++
+    this.#members?.doorbell.letters()
+    if (this.#members !== null) return this.#replayed(id, letter, place, key)
     this.hand.replaying(seq, this.#clock.nowMs())
     this.reader.unpark(id, letter)
     this.reader.back(id, place, key)
+  }
+
+  /** Of a key that this process has the row is read at once; another process looks for it. */
+  #replayed(group: number, letter: string, place: number, key: string | null): void {
+    this.reader.unpark(group, letter)
+    this.reader.late(group, place, key)
+    this.reader.rangGroup(group)
   }
 
   /** A dead letter is deleted. */
   unpark(letter: string, event: string, group: string): void {
     const id = this.groups.idOf(event, group)
     this.#release(letter)
+    this.#members?.doorbell.letters()
     if (id !== undefined) this.reader.unpark(id, letter)
   }
 
@@ -485,6 +649,7 @@ export class EventStore {
     this.hand.end()
     this.reader.end()
     this.#due.end()
+    this.#members?.end()
     this.#clock.cancel(this.#lookTimer)
   }
 
@@ -499,9 +664,20 @@ export class EventStore {
     await until(() => this.#settler.isIdle, deadlineMs, { clock })
     const isIdle = this.#settler.isIdle
     this.#settler.close()
-    if (this.isOpen && isIdle) await this.#store.noteEnd().catch(() => {})
+    if (this.isOpen && isIdle && this.#members === null) await this.#store.noteEnd().catch(() => {})
   }
 
   /** The lanes have ended: nothing more is stored. */
-  async leave(): Promise<void> {}
+  async leave(): Promise<void> {
+    await this.#members?.leave()
+  }
+}
+
+/** Null for what is no key: somebody else has written it. */
+function keyIn(column: string): string | null {
+  try {
+    return keyOf(column)
+  } catch {
+    return null
+  }
 }

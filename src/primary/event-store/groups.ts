@@ -4,6 +4,7 @@ import type { GroupWatcher } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import type { Group } from './cursor.ts'
 import type { Reader } from './reader.ts'
+import type { NewGroup } from './server-store.ts'
 import type { Settler } from './settler.ts'
 import type { SqlStore } from './sql-store.ts'
 
@@ -25,10 +26,12 @@ const TEMPORARY = ''
  *   here ──► absent     its last subscriber is gone: rows wait for it, seven days at most
  *     ▲────────┘        it is here again
  * ```
+ * On a server it is `joining` before it is here, and `elsewhere` instead of `absent` while another process has it.
  */
-interface Entry extends Group {
+interface Entry extends Omit<Group, 'id'> {
+  id: number
   readonly kind: GroupKind
-  state: 'here' | 'absent'
+  state: 'joining' | 'here' | 'absent' | 'elsewhere'
   /** When a process last had it, milliseconds since the epoch. */
   seenMs: number
 }
@@ -45,8 +48,14 @@ export interface GroupsParts {
   onHere: (group: Group) => void
   /** Called for groups that are not stored yet. */
   onNew: () => void
+  /** On a server: stores that groups are here, and resolves with their numbers, however long that takes; null: this process ends. */
+  join?: (groups: readonly NewGroup[]) => Promise<number[] | null>
+  /** Nobody here takes them any more. */
+  onGone?: (group: Group) => void
   report: (message: string) => void
 }
+
+const isOwn = ({ state }: Entry): boolean => state === 'here' || state === 'joining'
 
 const idOf = (event: string, name: string, kind: Group['kind']): string => `${event}\0${kind}\0${name}`
 
@@ -63,36 +72,49 @@ export class Groups implements GroupWatcher {
   #toldMs = Number.NEGATIVE_INFINITY
   /** Rows of absent groups at the last look. */
   #absentRows = 0
+  #joining: Entry[] = []
+  #joined: Promise<void> = Promise.resolve()
 
   constructor(parts: GroupsParts) {
     this.#parts = parts
   }
 
-  /** Loads the groups of earlier processes. Their broadcasts and temporary subscribers ended with them. */
+  /** Loads the groups of earlier processes, and again after a start that has failed. Their broadcasts and temporary subscribers ended with them. */
   async load(): Promise<void> {
-    for (const { id, event, group, kind, seenMs } of await this.#parts.store.groups()) {
+    const stored = await this.#parts.store.groups()
+    const ids = new Set(stored.map(({ event, group, kind }) => idOf(event, group, kind)))
+    for (const { id, event, group, kind, seenMs, isElsewhere } of stored) {
       this.#nextId = Math.max(this.#nextId, id + 1)
-      // Read again, after a start that has failed.
-      if (this.#entries.has(idOf(event, group, kind))) continue
-      if (kind === 'group') this.#add({ id, event, name: group, kind, state: 'absent', seenMs })
-      else this.#parts.settler.group({ id, event, group, kind, seenMs: null })
+      const state = isElsewhere ? 'elsewhere' : 'absent'
+      const known = this.#entries.get(idOf(event, group, kind))
+      if (kind !== 'group') this.#parts.settler.group({ id, event, group, kind, seenMs: null })
+      else if (known === undefined) this.#add({ id, event, name: group, kind, state, seenMs })
+      else if (!isOwn(known)) Object.assign(known, { id, state, seenMs })
     }
+    // Another process has forgotten them.
+    for (const [id, entry] of this.#entries) if (!isOwn(entry) && !ids.has(id)) this.#forgetEntry(entry)
   }
 
-  #add(entry: Entry): void {
+  #add(entry: Entry): Entry {
     this.#entries.set(idOf(entry.event, entry.name, entry.kind), entry)
     const others = this.#byEvent.get(entry.event)
     if (others === undefined) this.#byEvent.set(entry.event, [entry])
     else others.push(entry)
+    return entry
   }
 
   #delete(entry: Entry): void {
     const { id, event, name, kind } = entry
+    this.#forgetEntry(entry)
+    this.#parts.settler.group({ id, event, group: name, kind, seenMs: null })
+  }
+
+  #forgetEntry(entry: Entry): void {
+    const { event, name, kind } = entry
     this.#entries.delete(idOf(event, name, kind))
     const others = this.#byEvent.get(event)!.filter((each) => each !== entry)
     if (others.length === 0) this.#byEvent.delete(event)
     else this.#byEvent.set(event, others)
-    this.#parts.settler.group({ id, event, group: name, kind, seenMs: null })
   }
 
   /** Returns how many rows an event makes, absent groups included. */
@@ -122,8 +144,13 @@ export class Groups implements GroupWatcher {
   left(event: string, name: string, isForGood: boolean): void {
     const entry = this.#entries.get(idOf(event, name, 'group'))
     if (!isForGood || this.#state === 'booting' || entry === undefined) return
-    this.#parts.reader.remove(entry)
+    if (isOwn(entry)) this.#removeHere(entry)
     this.#delete(entry)
+  }
+
+  #removeHere(entry: Entry): void {
+    this.#parts.reader.remove(entry)
+    if (entry.state === 'here') this.#parts.onGone?.(entry)
   }
 
   changed(event: string): void {
@@ -152,7 +179,7 @@ export class Groups implements GroupWatcher {
 
   /** Compares the subscribers of an event with its groups. */
   #sync(event: string): void {
-    const { hub, reader, clock } = this.#parts
+    const { hub, clock } = this.#parts
     const wanted = new Map<string, { name: string; kind: GroupKind }>()
     for (const { group, broadcast, isTemporary } of hub.consumersOf(event)) {
       const kind = isTemporary ? 'temporary' : broadcast ? 'broadcast' : 'group'
@@ -162,7 +189,12 @@ export class Groups implements GroupWatcher {
     let isNew = false
     for (const [id, { name, kind }] of wanted) {
       let entry = this.#entries.get(id)
-      if (entry?.state === 'here') continue
+      if (entry !== undefined && isOwn(entry)) continue
+      if (this.#parts.join !== undefined) {
+        isNew = true
+        this.#join(entry ?? this.#add({ id: 0, event, name, kind, state: 'joining', seenMs: 0 }))
+        continue
+      }
       if (entry === undefined) {
         isNew = true
         entry = { id: this.#nextId++, event, name, kind, state: 'here', seenMs: 0 }
@@ -174,11 +206,39 @@ export class Groups implements GroupWatcher {
     }
     if (isNew) this.#parts.onNew()
     for (const entry of [...(this.#byEvent.get(event) ?? [])]) {
-      if (entry.state === 'absent' || wanted.has(idOf(event, entry.name, entry.kind))) continue
-      reader.remove(entry)
+      if (entry.state !== 'here' || wanted.has(idOf(event, entry.name, entry.kind))) continue
+      this.#removeHere(entry)
       if (entry.kind === 'group') entry.state = 'absent'
       else this.#delete(entry)
     }
+  }
+
+  /** On a server: resolves when the groups that are here are stored. */
+  get areJoined(): Promise<unknown> {
+    return this.#joined
+  }
+
+  /** What has come in this turn is stored together. */
+  #join(entry: Entry): void {
+    entry.state = 'joining'
+    entry.seenMs = this.#parts.clock.nowMs()
+    if (this.#joining.push(entry) === 1) this.#joined = this.#joined.then(() => this.#storeJoining())
+  }
+
+  async #storeJoining(): Promise<void> {
+    const entries = this.#joining
+    this.#joining = []
+    const ids = await this.#parts.join!(entries)
+    if (ids === null) return
+    for (const [n, entry] of entries.entries()) {
+      entry.id = ids[n]!
+      entry.state = 'here'
+      const isWanted = this.#entries.get(idOf(entry.event, entry.name, entry.kind)) === entry
+      if (isWanted) this.#parts.onHere(entry)
+      else this.#parts.settler.group({ ...entry, group: entry.name, seenMs: null })
+    }
+    // Some may have gone meanwhile.
+    for (const event of new Set(entries.map((entry) => entry.event))) this.#sync(event)
   }
 
   #seen(entry: Entry, seenMs: number): void {
@@ -195,6 +255,7 @@ export class Groups implements GroupWatcher {
     const nowMs = clock.nowMs()
     if (this.#state === 'booting' || clock.steadyMs() - this.#lookedMs < LOOK_MS) return
     this.#lookedMs = clock.steadyMs()
+    if (this.#parts.join !== undefined) await this.load()
     if (nowMs - this.#writtenMs >= SEEN_EVERY_MS) {
       this.#writtenMs = nowMs
       for (const entry of this.#entries.values()) if (entry.state === 'here') this.#seen(entry, nowMs)

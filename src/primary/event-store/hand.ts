@@ -9,6 +9,7 @@ import { RETRY_MAX_DELAY_MS } from '../events/queues.ts'
 import type { Cursor } from './cursor.ts'
 import type { Reader } from './reader.ts'
 import type { Settler } from './settler.ts'
+import type { OwnedSlot } from './slots.ts'
 import type { StoredDelivery } from './store.ts'
 
 /** A delivery that is tried again later than this leaves the hub until then, milliseconds. */
@@ -29,6 +30,8 @@ interface Held {
   readonly cursor: Cursor
   readonly key: string | null
   readonly bytes: number
+  /** On a server: the slot that it is in. */
+  readonly slot: OwnedSlot | undefined
   state: RowState
   /** Deliveries of it in the hub that have not ended: several of a broadcast, and of temporary subscribers. */
   open: number
@@ -46,6 +49,14 @@ export interface HandParts {
   clock: Clock
   /** Counts crashes of the process during which a plugin was handling an event, since a time. Null without a guardian. */
   deathsOf: ((id: string, plugin: string, sinceMs: number) => number) | null
+  /** On a server: this process may begin something. */
+  isLeaseValid?: () => boolean
+  /** A rule of the store is broken: nothing more is given of the slot. */
+  onBroken?: (slot: OwnedSlot | undefined, message: string) => void
+  /** On a server: a row of a slot has left the hand. */
+  onLeft?: (slot: OwnedSlot) => void
+  /** A key is blocked by a dead letter that is not committed; then, that it is. */
+  onParking?: (letter: string, isStored: boolean) => void
 }
 
 /** What is in hand: from the moment in which a row is given to the hub until its end is committed. */
@@ -81,11 +92,17 @@ export class Hand implements EventSource {
   /** Gives the hub a row. @returns false when nobody takes it now */
   give(cursor: Cursor, row: StoredDelivery): boolean {
     const { hub } = this.#parts
-    const { event, seq, expiresMs } = row
+    const { event, seq, expiresMs, slot, replayedMs } = row
+    const broken = this.#brokenBy(cursor, row)
+    if (broken !== null) {
+      this.#parts.onBroken?.(slot, `row ${seq} of ${cursor.group.name} was to be handed out, ${broken}`)
+      return false
+    }
+    if (replayedMs !== undefined) this.#replays.set(seq, replayedMs)
     const shares = this.#sharesOf(cursor, row)
     if (shares.length === 0) {
       // The end of a broadcast without a subscriber; a group may be here again later.
-      if (cursor.group.kind !== 'group') this.#parts.settler.done(seq)
+      if (cursor.group.kind !== 'group') this.#parts.settler.done(seq, slot)
       return false
     }
     const held: Held = {
@@ -94,6 +111,7 @@ export class Hand implements EventSource {
       cursor,
       key: event.key,
       bytes: event.payload.length,
+      slot,
       state: 'held',
       open: 1,
       isBegun: row.isBegun,
@@ -102,16 +120,24 @@ export class Hand implements EventSource {
     }
     this.#trials.delete(seq)
     event.seq = seq
-    this.#held.set(seq, held)
+    this.#add(held)
     hub.take(hubEventOf(event, expiresMs, this), shares)
     this.#ended(held)
     return true
   }
 
+  /** Why the row may not be handed out; null: it may. */
+  #brokenBy({ keys }: Cursor, { seq, slot, event }: StoredDelivery): string | null {
+    if (this.has(seq)) return 'which is in hand'
+    if (slot !== undefined && slot.state !== 'held') return `whose slot is ${slot.state}`
+    if (event.key !== null && keys.get(event.key)?.state === 'parked') return 'whose key is blocked'
+    return null
+  }
+
   /** Gives a row to the message broker. @param send told what to call when the broker has it */
   relay(
     cursor: Cursor,
-    { seq, place, event }: StoredDelivery,
+    { seq, place, event, slot }: StoredDelivery,
     send: (sent: () => void, refused: () => void) => void,
   ): boolean {
     const held: Held = {
@@ -120,19 +146,25 @@ export class Hand implements EventSource {
       cursor,
       key: event.key,
       bytes: event.payload.length,
+      slot,
       state: 'held',
       open: 1,
       isBegun: true,
       trial: null,
       isTried: false,
     }
-    this.#held.set(seq, held)
+    this.#add(held)
     send(
       () => this.#ended(held),
       // It stays in the store, and is tried again by the next process.
       () => this.#remove(seq),
     )
     return true
+  }
+
+  #add(held: Held): void {
+    this.#held.set(held.seq, held)
+    if (held.slot !== undefined) held.slot.inHand++
   }
 
   #sharesOf({ group }: Cursor, row: StoredDelivery): Share[] {
@@ -163,6 +195,18 @@ export class Hand implements EventSource {
 
   accepted({ event }: Delivery): void {
     this.#held.get(event.seq)!.open++
+  }
+
+  /** False while the lease is over, and when another process has its slot. */
+  mayBegin({ event }: Delivery): boolean {
+    const slot = this.#held.get(event.seq)?.slot
+    if (slot === undefined) return true
+    return slot.state !== 'lost' && slot.state !== 'released' && this.#parts.isLeaseValid!()
+  }
+
+  /** Ends what nobody has begun of a slot: it stays in the store. */
+  takeBack(slot: OwnedSlot): void {
+    this.#parts.hub.takeBack((seq) => this.#held.get(seq)?.slot === slot)
   }
 
   begun(delivery: Delivery): void {
@@ -196,7 +240,7 @@ export class Hand implements EventSource {
   #note(held: Held, { attempt, deaths, error, isBegun }: Delivery, retryMs: number, dueMs: number): void {
     held.isBegun ||= isBegun
     const noted: NotedDelivery = { seq: held.seq, attempt, deaths, error, isBegun: held.isBegun, retryMs, dueMs }
-    this.#parts.settler.note(noted)
+    this.#parts.settler.note(noted, held.slot)
   }
 
   /** The dead letter, the end of its row and the block of its key are one commit. Resolves after it. */
@@ -205,13 +249,19 @@ export class Hand implements EventSource {
     const held = this.#held.get(delivery.event.seq)!
     const isGroup = held.cursor.group.kind === 'group'
     const row = settler.rowOf({ ...letter, parks: letter.parks && isGroup })
-    if (this.#replays.delete(held.seq)) settler.replayed({ seq: held.seq, error: letter.error, letter: row.id })
+    if (this.#replays.delete(held.seq))
+      settler.replayed({ seq: held.seq, error: letter.error, letter: row.id }, held.slot)
     if (isGroup) this.#settles(held)
     if (row.isParked) {
+      this.#parts.onParking?.(row.id, false)
       reader.park(held.cursor, held.key!, row.id, held.place)
       hub.takeBehind(delivery)
     }
-    return settler.deadLetter(isGroup ? { row, seq: held.seq, place: held.place } : { row, seq: 0, place: 0 })
+    const stored = settler.deadLetter(
+      isGroup ? { row, seq: held.seq, place: held.place } : { row, seq: 0, place: 0 },
+      held.slot,
+    )
+    return row.isParked ? stored.then(() => this.#parts.onParking?.(row.id, true)) : stored
   }
 
   ended(delivery: Delivery, isDone: boolean): void {
@@ -229,8 +279,8 @@ export class Hand implements EventSource {
     if (held.open > 0 || held.state !== 'held') return
     this.#settles(held)
     const { settler } = this.#parts
-    if (this.#replays.delete(held.seq)) settler.replayed({ seq: held.seq, error: null, letter: null })
-    settler.done(held.seq)
+    if (this.#replays.delete(held.seq)) settler.replayed({ seq: held.seq, error: null, letter: null }, held.slot)
+    settler.done(held.seq, held.slot)
   }
 
   /** It stays in the store. */
@@ -257,6 +307,7 @@ export class Hand implements EventSource {
     if (held.state === 'settling') reader.load.settling--
     else reader.rowLeft(held.cursor, held.bytes, held.key)
     reader.gone(seq)
+    if (held.slot !== undefined) this.#parts.onLeft?.(held.slot)
   }
 
   // ── rows that processes may have died of ──────────────────────────────────
@@ -265,7 +316,7 @@ export class Hand implements EventSource {
   async note(row: StoredDelivery): Promise<StoredDelivery> {
     const { seq, attempt, error, isBegun, retryMs } = row
     const deaths = row.deaths + 1
-    this.#parts.settler.note({ seq, attempt, deaths, error, isBegun, retryMs, dueMs: 0 })
+    this.#parts.settler.note({ seq, attempt, deaths, error, isBegun, retryMs, dueMs: 0 }, row.slot)
     await this.#parts.settler.written()
     const noted = { ...row, deaths }
     this.#trials.set(seq, noted)

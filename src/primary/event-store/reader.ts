@@ -32,6 +32,8 @@ export interface ReaderParts {
   clock: Clock
   /** EVENT_BUS_MAX_QUEUE. */
   maxQueue: number
+  /** Rows of one page, where each is a way there and back; PAGE_ROWS when left out. */
+  pageRows?: number
   /** True for a row that the hub has, or whose end is not committed. */
   isInHand: (seq: number) => boolean
   /** True for a row that processes may have died of: it is given alone. */
@@ -115,6 +117,19 @@ export class Reader {
     const left = this.#byEvent.get(group.event)!.filter((each) => each !== cursor)
     if (left.length === 0) this.#byEvent.delete(group.event)
     else this.#byEvent.set(group.event, left)
+  }
+
+  get cursors(): Iterable<Cursor> {
+    return this.#cursors.values()
+  }
+
+  /** Slots of a group are this process's from now on, or no longer: all of it is read again from the first row that is not in hand. */
+  reset(group: number): void {
+    const cursor = this.#cursors.get(group)
+    if (cursor === undefined) return
+    cursor.after = 0
+    cursor.version++
+    this.#ready(cursor)
   }
 
   cursor(group: number): Cursor | undefined {
@@ -253,7 +268,7 @@ export class Reader {
       return 0
     }
     const byBytes = Math.max(1, Math.floor(PAGE_BYTES / Math.max(1, cursor.rowBytes)))
-    return this.#readGroup(cursor, Math.min(room, PAGE_ROWS, byBytes))
+    return this.#readGroup(cursor, Math.min(room, this.#parts.pageRows ?? PAGE_ROWS, byBytes))
   }
 
   async #readGroup(cursor: Cursor, limit: number): Promise<number> {
@@ -369,6 +384,7 @@ export class Reader {
     cursor.inHand++
     cursor.bytes += payload.length
     if (key !== null) {
+      if (row.slot !== undefined) key.slot = row.slot.slot
       key.inHand++
       key.last = Math.max(key.last, row.place)
     }
@@ -401,6 +417,23 @@ export class Reader {
     if (key.state === 'parked') return
     cursor.fallBehind(key)
     this.keyReady(cursor)
+  }
+
+  /** A row has become visible behind the last one that was read: of a key all rows from there on are read again. */
+  late(group: number, place: number, name: string | null): void {
+    const cursor = this.#cursors.get(group)
+    if (cursor === undefined || place > cursor.after) return
+    const key = name === null ? undefined : cursor.keys.get(name)
+    // They are read when it goes on.
+    if (key !== undefined && key.state !== 'open' && place > key.last) return
+    if (name !== null && key === undefined) cursor.keyOf(name).last = place - 1
+    this.back(group, place, name)
+  }
+
+  /** Dead letters that block keys. */
+  *blocking(): Iterable<{ cursor: Cursor; letter: string }> {
+    for (const cursor of this.#cursors.values())
+      for (const { deadLetters } of cursor.parked) for (const letter of deadLetters) yield { cursor, letter }
   }
 }
 

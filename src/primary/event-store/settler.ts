@@ -1,10 +1,18 @@
 // Gathers outcomes of deliveries and commits them in batches.
 import { messageOf } from '../../core/errors/description.ts'
 import { type Chance, type Clock, pause, type Timer } from '../../core/schedule/clock.ts'
-import type { DeadRow, ReplayEnd } from '../../transport/log-changes.ts'
-import type { GroupRow, NotedDelivery, StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
+import type {
+  DeadRow,
+  FencedSlot,
+  GroupRow,
+  NotedDelivery,
+  ReplayEnd,
+  StoreAnswer,
+  StoreChanges,
+} from '../../transport/store-changes.ts'
 import type { FailedDelivery } from '../events/consumer.ts'
 import { deadRowOf } from './dead-rows.ts'
+import type { OwnedSlot } from './slots.ts'
 
 /** How long changes are gathered, milliseconds: many deletes cost little more than one. */
 // Taken before plugins can replace it.
@@ -19,6 +27,8 @@ export interface SettlerParts {
   write: (changes: StoreChanges) => Promise<StoreAnswer>
   clock: Clock
   chance: Chance
+  /** On a server: number of this process among those that share it. */
+  member?: () => number
   log: (level: 'WARNING' | 'INFO' | 'ERROR', message: string) => void
 }
 
@@ -30,6 +40,8 @@ const LEFT_OUT_AFTER = 3 * ALONE_EVERY
 interface Batch extends StoreChanges {
   /** Rows that leave the hand after the commit but stay in the store: retries for later. */
   readonly leaving: number[]
+  /** On a server: the slots of the rows. */
+  readonly slots: Map<OwnedSlot, number[]>
   readonly written: (() => void)[]
 }
 
@@ -43,21 +55,33 @@ const emptyChanges = (part: Partial<StoreChanges> = {}): StoreChanges => ({
   ...part,
 })
 
-const emptyBatch = (): Batch => ({ ...emptyChanges(), leaving: [], written: [] })
+const emptyBatch = (): Batch => ({ ...emptyChanges(), leaving: [], slots: new Map(), written: [] })
 
 const NO_ROW: NotedDelivery = { seq: 0, attempt: 1, deaths: 0, error: '', isBegun: false, retryMs: 0, dueMs: 0 }
 
 /** Each change alone, in the order in which they are written. Deletes of rows cannot be refused one by one. */
-const partsOf = ({ done, noted, deadLetters, replayed, groups, promoteMs }: StoreChanges): StoreChanges[] => [
-  ...groups.map((row) => emptyChanges({ groups: [row] })),
-  ...noted.map((row) => emptyChanges({ noted: [row] })),
-  ...deadLetters.map((row) => emptyChanges({ deadLetters: [row] })),
-  ...replayed.map((end) => emptyChanges({ replayed: [end] })),
-  emptyChanges({ done }),
-  emptyChanges({ promoteMs }),
-]
+const partsOf = ({
+  done,
+  noted,
+  deadLetters,
+  replayed,
+  groups,
+  promoteMs,
+  ...fences
+}: StoreChanges): StoreChanges[] => {
+  const part = (only: Partial<StoreChanges>): StoreChanges => emptyChanges({ ...only, ...fences })
+  return [
+    ...groups.map((row) => part({ groups: [row] })),
+    ...noted.map((row) => part({ noted: [row] })),
+    ...deadLetters.map((row) => part({ deadLetters: [row] })),
+    ...replayed.map((end) => part({ replayed: [end] })),
+    part({ done }),
+    part({ promoteMs }),
+  ]
+}
 
 const joined = (parts: readonly StoreChanges[]): StoreChanges => ({
+  ...parts[0],
   done: parts.flatMap(({ done }) => done),
   noted: parts.flatMap(({ noted }) => noted),
   deadLetters: parts.flatMap(({ deadLetters }) => deadLetters),
@@ -70,6 +94,8 @@ const joined = (parts: readonly StoreChanges[]): StoreChanges => ({
 export class Settler {
   /** Called after a commit, with the rows that leave the hand, and how many of those the store has no more. */
   onCommitted: (seqs: readonly number[], deleted: number) => void = () => {}
+  /** Called with the slots that other processes have taken: nothing of their rows was written. */
+  onLost: (slots: readonly OwnedSlot[]) => void = () => {}
   /** Called with the due time of a row that waits from now on, milliseconds since the epoch. */
   onLater: (seq: number, dueMs: number) => void = () => {}
   /** Called with the groups whose due rows were moved; null: unknown, because an answer was lost. */
@@ -88,18 +114,29 @@ export class Settler {
     return this.#state === 'idle' || this.#state === 'closed'
   }
 
-  done(seq: number): void {
+  /** Of the row only what its slot's owner may write is written. */
+  #isIn(slot: OwnedSlot | undefined, seq: number): void {
+    if (slot === undefined) return
+    const seqs = this.#next.slots.get(slot)
+    if (seqs === undefined) this.#next.slots.set(slot, [seq])
+    else seqs.push(seq)
+  }
+
+  done(seq: number, slot?: OwnedSlot): void {
+    this.#isIn(slot, seq)
     this.#next.done.push(seq)
     this.#schedule()
   }
 
-  note(noted: NotedDelivery): void {
+  note(noted: NotedDelivery, slot?: OwnedSlot): void {
+    this.#isIn(slot, noted.seq)
     this.#next.noted.push(noted)
     if (noted.dueMs > 0) this.#next.leaving.push(noted.seq)
     this.#schedule()
   }
 
-  replayed(end: ReplayEnd): void {
+  replayed(end: ReplayEnd, slot?: OwnedSlot): void {
+    this.#isIn(slot, end.seq)
     this.#next.replayed.push(end)
     this.#schedule()
   }
@@ -115,7 +152,8 @@ export class Settler {
   }
 
   /** Resolves when the dead letter is stored, however long that takes. */
-  deadLetter(letter: StoreChanges['deadLetters'][number]): Promise<void> {
+  deadLetter(letter: StoreChanges['deadLetters'][number], slot?: OwnedSlot): Promise<void> {
+    if (letter.seq > 0) this.#isIn(slot, letter.seq)
     this.#next.deadLetters.push(letter)
     return this.written()
   }
@@ -146,7 +184,11 @@ export class Settler {
     const answer = await this.#commit(batch)
     if (answer === null) return
     this.#state = 'idle'
-    const { done, deadLetters, leaving, written } = batch
+    const { done, deadLetters, leaving, slots, written } = batch
+    if (answer.lost !== undefined && answer.lost.length > 0) {
+      const all = [...slots.keys()]
+      this.onLost(answer.lost.map((n) => all[n]!))
+    }
     this.onCommitted(done, done.length)
     // A dead letter of a broadcast has no row of its own.
     const replaced = deadLetters.flatMap(({ seq }) => (seq > 0 ? [seq] : []))
@@ -159,9 +201,15 @@ export class Settler {
   }
 
   /** @returns null if this process ends first */
-  async #commit({ leaving: _, written: __, ...all }: Batch): Promise<(StoreAnswer & { isRepeated: boolean }) | null> {
-    const { write, log, clock } = this.#parts
-    let changes: StoreChanges = all
+  async #commit({
+    leaving: _,
+    written: __,
+    slots,
+    ...lists
+  }: Batch): Promise<(StoreAnswer & { isRepeated: boolean }) | null> {
+    const { write, log, clock, member } = this.#parts
+    let changes: StoreChanges =
+      member === undefined ? lists : { ...lists, fences: { member: member(), slots: fencesOf(slots) } }
     for (let refusals = 0; ; refusals++) {
       const isRepeated = refusals > 0
       try {
@@ -203,7 +251,8 @@ export class Settler {
         'ERROR',
         `A change of the event log cannot be stored and is left out: ${reason}: ${toJson(part).slice(0, 500)}`,
       )
-    return emptyChanges()
+    const { fences } = changes
+    return emptyChanges(fences === undefined ? {} : { fences })
   }
 
   /** Drops unwritten changes: the next process delivers their rows again. */
@@ -213,5 +262,8 @@ export class Settler {
   }
 }
 
-const isEmpty = ({ promoteMs, ...lists }: Batch): boolean =>
-  promoteMs === 0 && Object.values(lists).every(({ length }) => length === 0)
+const fencesOf = (slots: ReadonlyMap<OwnedSlot, number[]>): FencedSlot[] =>
+  [...slots].map(([{ group, slot, epoch }, seqs]) => ({ group, slot, epoch, seqs }))
+
+const isEmpty = ({ promoteMs, slots: _, ...lists }: Batch): boolean =>
+  promoteMs === 0 && Object.values(lists).every((list) => Array.isArray(list) && list.length === 0)

@@ -12,7 +12,7 @@ import type { DeliveryStore, MalformedRow, Page, StoredDelivery } from './store.
 const PLACE = 'coalesce(place, seq)'
 /** Somebody else has written what stands behind it, or what is no number: it would end the order of its group. */
 const LAST_PLACE = 2 ** 52
-const COLUMNS =
+export const COLUMNS =
   'seq, coalesce(place, seq) AS place, thread, event_id AS id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes'
 /** With `+`: SQLite would compile a statement anew for each value of a limit, or of a column that it is not to be ordered by. */
 const GROUP = `SELECT ${COLUMNS} FROM heddle_delivery WHERE grp = +$1 AND ${PLACE} > $2 AND ${PLACE} < ${LAST_PLACE} AND due_ms = 0 ORDER BY ${PLACE} LIMIT +$3`
@@ -50,6 +50,13 @@ export interface ClockJump {
   known: number
   sinceMs: number
   untilMs: number
+}
+
+/** A group as it is stored. */
+export interface StoredGroup extends Omit<GroupRow, 'seenMs'> {
+  seenMs: number
+  /** Another process has it. */
+  isElsewhere?: boolean
 }
 
 /** A blocked key of a group. */
@@ -149,8 +156,11 @@ export class SqlStore implements DeliveryStore {
   }
 
   /** Moves what this process has stored by as much as the clock was set, but no dates, and nothing that was stored by the new clock. */
-  async moveDue({ ms, after, noted, known, sinceMs, untilMs }: ClockJump): Promise<void> {
-    const waiting = 'due_ms > 0 AND due_ms % 2 = 0'
+  async moveDue(jump: ClockJump): Promise<void> {
+    const { ms, noted, known, sinceMs, untilMs } = jump
+    // No row has the number 0: a server takes no empty list.
+    const isOwn = `(${this.ofThisProcess(jump)} OR seq IN (${[0, ...noted].join()}))`
+    const waiting = `due_ms > 0 AND due_ms % 2 = 0 AND ${isOwn}`
     const recent = await this.database.query<{ seq: number; envelope: string }>(
       `SELECT seq, envelope FROM heddle_delivery WHERE ${waiting} AND seq > $1`,
       [known],
@@ -163,12 +173,17 @@ export class SqlStore implements DeliveryStore {
     await this.database.execute(
       // A lifetime gets no shorter: the clock may be set ahead again when the row is no longer here.
       `UPDATE heddle_delivery SET due_ms = due_ms + $1, expires_ms = CASE expires_ms WHEN 0 THEN 0 ELSE expires_ms + $2 END
-       WHERE ${waiting} AND (seq > $3 OR seq IN (${noted.join()}))${exceptFresh}`,
-      [ms, Math.max(0, ms), after],
+       WHERE ${waiting}${exceptFresh}`,
+      [ms, Math.max(0, ms)],
     )
   }
 
-  async groups(): Promise<(Omit<GroupRow, 'seenMs'> & { seenMs: number })[]> {
+  /** A condition that rows of this process alone fulfil. */
+  protected ofThisProcess({ after }: ClockJump): string {
+    return `seq > ${after}`
+  }
+
+  async groups(): Promise<StoredGroup[]> {
     const rows = await this.database.query<{
       id: number
       event: string
@@ -278,7 +293,7 @@ export class SqlStore implements DeliveryStore {
   }
 }
 
-function deliveryOf(row: DeliveryRow): StoredDelivery | MalformedRow {
+export function deliveryOf(row: DeliveryRow): StoredDelivery | MalformedRow {
   const seq = Number(row.seq)
   const place = Number(row.place)
   try {

@@ -1,12 +1,12 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
-import type { LogChanges } from '../../transport/log-changes.ts'
+import type { StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
 import type { Hub } from '../events/hub.ts'
 import type { Processes } from '../streams/process-identity.ts'
 import type { RelayOptions } from './relay.ts'
 
-/** Options of stored events: for the event store on SQLite and the event log on PostgreSQL. */
-export interface DurableLogOptions {
+/** What the event store of a process is given. */
+export interface EventStoreOptions {
   hub: Hub
   log: EventLog
   /** EVENT_BUS_MAX_QUEUE. */
@@ -30,9 +30,9 @@ export interface DurableLogOptions {
   onLost: (message: string) => void
   /** Sends an event to the message broker; null: the hub delivers. */
   relay: RelayOptions['send'] | null
-  /** On PostgreSQL: reads all frames the lanes have written so far. */
-  catchUp: () => void
-  /** Commits outcomes. */
-  write: (changes: LogChanges) => Promise<void>
+  /** Commits what has become of deliveries. */
+  write: (changes: StoreChanges) => Promise<StoreAnswer>
+  /** True while a thread of this process runs. */
+  isAlive: (threadId: number) => boolean
   report: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }

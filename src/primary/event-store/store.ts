@@ -1,6 +1,7 @@
 // The rows of stored events, as the reader gets them: pages of a group or a key, in order.
 import type { Awaitable } from '../../contracts/common.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { OwnedSlot } from './slots.ts'
 
 /** One event for one group, as its row has it. */
 export interface StoredDelivery {
@@ -26,6 +27,10 @@ export interface StoredDelivery {
   readonly retryMs: number
   /** Processes that crashed while they may have had it in hand. */
   readonly crashes: number
+  /** On a server: the slot that it is in. */
+  readonly slot?: OwnedSlot
+  /** On a server: it is the replay of a dead letter since then, milliseconds since the epoch. */
+  readonly replayedMs?: number
 }
 
 /** A row that holds no delivery, with the reason. */

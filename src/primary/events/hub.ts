@@ -470,6 +470,7 @@ export class Hub implements DeliverySink {
   /** False when the thread did not take it after all. */
   #send(delivery: Delivery, instance: SubscriberInstance): boolean {
     const { event } = delivery
+    if (event.source?.mayBegin?.(delivery) === false) return false
     const id = this.#unanswered.nextId()
     this.trace.sending(delivery)
     event.subscriber = instance.subscriberIndex
@@ -652,7 +653,11 @@ export class Hub implements DeliverySink {
       this.#budget.release(delivery)
       delivery.event.source!.ended(delivery, false)
     }
-    for (const delivery of [...this.#delayed.takeIf(isTaken), ...this.#waiting.takeIf(isTaken)])
+    for (const delivery of [
+      ...this.#delayed.takeIf(isTaken),
+      ...this.#waiting.takeIf(isTaken),
+      ...this.#quarantine.takeIf(isTaken),
+    ])
       this.#finish(delivery, SUBSCRIBER_GONE, false)
   }
 

@@ -37,6 +37,17 @@ export class Quarantine {
     this.pump()
   }
 
+  /** Takes out the deliveries that wait, and for which this holds. */
+  takeIf(isWanted: (delivery: Delivery) => boolean): Delivery[] {
+    const taken: Delivery[] = []
+    for (let left = this.#waiting.size; left > 0; left--) {
+      const next = this.#waiting.shift()!
+      if (isWanted(next)) taken.push(next)
+      else this.#waiting.push(next)
+    }
+    return taken
+  }
+
   /** A delivery is no longer under way. */
   ended(delivery: Delivery): void {
     if (delivery !== this.#current) return

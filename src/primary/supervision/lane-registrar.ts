@@ -10,8 +10,8 @@ import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import type { Manifest, ToPrimary } from '../../transport/messages.ts'
 import type { Lane, LaneListener, UnfinishedWork } from '../dispatch/lane.ts'
 import type { PlacedRequest } from '../dispatch/request-slots.ts'
-import type { Durable } from '../event-log/durable.ts'
-import type { LogLanes } from '../event-log/settler.ts'
+import type { Durable } from '../event-store/durable.ts'
+import type { LogLanes } from '../event-store/log-lanes.ts'
 import type { EventDriver } from '../events/event-driver.ts'
 import type { Hub } from '../events/hub.ts'
 import type { LaneSubscribers } from '../events/lane-subscribers.ts'
@@ -295,7 +295,7 @@ export class LaneRegistrar {
     const { events, kernel, health, jobs } = this.#parts
     const { threadId } = lane.heartbeat
     events.logLanes.laneGone(lane)
-    events.durable.laneGone(box !== null)
+    events.durable.laneGone()
     if (box === null) this.#logUndone(lane, requests)
     for (const { exchange } of requests) exchange.fail(box === null ? 'HTTP_INTERNAL' : answerOf(box))
     kernel.toolbox.threadGone(threadId)

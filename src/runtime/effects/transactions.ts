@@ -150,11 +150,7 @@ async function trimInbox(database: LogDatabase, beforeMs: number): Promise<void>
   for (let after = ''; ; ) {
     const rows = await database.query<{ event_id: string }>(OLD, [after, end, beforeMs])
     if (rows.length === 0) return
-    stored ??= new Set(
-      (await database.query<{ id: string }>(database.dialect === 'sqlite' ? STORED_IN_FILE : STORED, [end])).map(
-        ({ id }) => id,
-      ),
-    )
+    stored ??= new Set((await database.query<{ id: string }>(STORED, [end])).map(({ id }) => id))
     const ids = [...new Set(rows.map(({ event_id }) => event_id))].filter((id) => !stored!.has(id))
     if (ids.length > 0) {
       const list = ids.map((_, n) => `$${n + 2}`).join(', ')
@@ -174,8 +170,7 @@ async function dropExpired(database: Queryable, nowMs: number): Promise<void> {
 }
 
 const OLD = `SELECT event_id FROM heddle_inbox WHERE event_id > $1 AND event_id < $2 AND at_ms < $3 ORDER BY event_id LIMIT ${PAGE_ROWS}`
-const STORED = 'SELECT id FROM heddle_event WHERE id < $1 UNION SELECT event_id FROM heddle_dead WHERE event_id < $1'
-const STORED_IN_FILE =
+const STORED =
   'SELECT event_id AS id FROM heddle_delivery WHERE event_id < $1 UNION SELECT event_id FROM heddle_dead WHERE event_id < $1'
 const DROP_EXPIRED = `DELETE FROM heddle_idempotency WHERE expires_ms <= $1 AND (scope, key) IN
   (SELECT scope, key FROM heddle_idempotency WHERE expires_ms <= $1 ORDER BY expires_ms LIMIT ${PAGE_ROWS})`

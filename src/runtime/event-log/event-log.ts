@@ -1,26 +1,17 @@
 // Stores events, in any thread: on a file in the event store, on a server in the event log.
 import { threadId } from 'node:worker_threads'
 
-import type { LastStatement, Queryable, SqlValue } from '../../contracts/db.ts'
+import type { LastStatement, Queryable } from '../../contracts/db.ts'
 import { causality } from '../../core/causality/context.ts'
 import { DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
-import { type EventFrame, OF_NO_PROCESS } from '../../transport/frames/event-frame.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { LogDatabase } from '../event-store/database.ts'
-import { INSERT_MAX, insertStatement, sizeFor } from '../event-store/delivery-rows.ts'
-import {
-  EVENT_COLUMNS,
-  type InsertTexts,
-  isTakenOver,
-  type Placing,
-  pushRow,
-  SERVER_MAX_ROWS,
-  serverInserts,
-  TAKEN_OVER,
-} from './event-rows.ts'
+import { INSERT_MAX, insertStatement, type Recipients, sizeFor } from '../event-store/delivery-rows.ts'
+import { SERVER_MAX_ROWS, serverInsertStatement } from '../event-store/server-rows.ts'
 
 /** Events that wait for their commit, at most. */
 const WAITING_MAX = 16_384
@@ -110,11 +101,6 @@ export class LogPublisher {
 
 /** Above this share of EVENT_BUS_MAX_STORED no new request is let in. */
 const CROWDED_SHARE = 0.75
-/**
- * With so many times EVENT_BUS_MAX_STORED the log is full for all processes that share it. Not with once as many: several take requests until they have
- * counted what the others did, and whoever is to get those events may have to publish.
- */
-const SHARED_FULL = 2
 /** So many times as much again is for events that others cause: without it, what a process has taken over from ended ones could never be handled. */
 const CAUSED_FULL = 2
 /** Events that wait behind dead letters, and those letters, may each take this share of EVENT_BUS_MAX_STORED: the rest is for those that go on. */
@@ -127,9 +113,7 @@ const OPEN_WAIT_MS = 5000
 /** Events that are being stored. */
 export interface Insertion {
   readonly statements: readonly LastStatement[]
-  /** On a server: those with a key are for whoever delivers the key. */
-  readonly isShared: boolean
-  /** On a file: they are for all groups that there will be. */
+  /** They are for all groups that there will be. */
   readonly isLater: boolean
 }
 
@@ -140,10 +124,6 @@ export class EventLog {
   readonly chance: Chance
   readonly #database: () => LogDatabase | null
   readonly #maxStored: number
-  #texts: InsertTexts | null = null
-  /** What `#texts` are for. */
-  #placing: Placing | null = null
-  #epoch = 0
   /** Since when each insertion on a server is under way, by `steadyMs`, the oldest first. */
   readonly #open = new Map<object, number>()
   #isWatching = false
@@ -174,16 +154,14 @@ export class EventLog {
 
   /** True when it is so full that nothing new should be begun: work that has begun needs the rest. */
   get isCrowded(): boolean {
-    const { stored, free } = this.memory
-    return stored + free > this.#maxStored * CROWDED_SHARE
+    return this.memory.stored > this.#maxStored * CROWDED_SHARE
   }
 
   /** Only an event with a key may have to wait behind a dead letter. @throws EVENT_BUS_FULL */
   checkRoom({ key, parentId }: Pick<EventFrame, 'key' | 'parentId'>): void {
-    const { stored, parked, free } = this.memory
+    const { stored, parked } = this.memory
     const most = parentId === null ? this.#maxStored : this.#maxStored * CAUSED_FULL
-    if (stored >= most || stored + free >= most * SHARED_FULL)
-      throw new HeddleError('EVENT_BUS_FULL', `The event log is full: ${stored + free} events are stored`)
+    if (stored >= most) throw new HeddleError('EVENT_BUS_FULL', `The event log is full: ${stored} events are stored`)
     if (key === null || parked < this.#maxStored * PARKED_SHARE) return
     throw new HeddleError(
       'EVENT_BUS_FULL',
@@ -200,46 +178,23 @@ export class EventLog {
   }
 
   /**
-   * Returns the statements that store events. On a server the events get their positions here.
-   * `ended` must be told when they are over and the events have been handed on.
+   * Returns the statements that store events. `ended` must be told when they are over and the events have been handed on.
    * @param frames their payloads are text
-   * @param isOwn this process delivers them itself, whatever their keys
+   * @param isOwn they are for nobody yet
    */
   insertion(frames: readonly EventFrame[], isOwn = false): Insertion {
-    if (!this.isOnServer) return this.#fileInsertion(frames, isOwn)
-    const { memory } = this
-    const isShared = memory.beginInsert()
-    try {
-      const placing = isOwn ? 'first' : isShared ? 'free' : 'kept'
-      const insertion = { statements: this.#statements(frames, placing), isShared, isLater: false }
-      this.#watch(insertion)
-      return insertion
-    } catch (error) {
-      this.ended({ isShared, isLater: false })
-      throw error
-    }
-  }
-
-  /** One row for each group, in the order of the events. */
-  #fileInsertion(frames: readonly EventFrame[], isOwn: boolean): Insertion {
-    const { memory } = this
-    const recipients = isOwn ? 'later' : memory.recipients
+    const recipients = isOwn ? 'later' : this.memory.recipients
     const isLater = recipients === 'later'
-    if (isLater) memory.beginLater()
-    const statements: LastStatement[] = []
-    for (let from = 0; from < frames.length; ) {
-      const size = sizeFor(frames.length - from)
-      statements.push(insertStatement(recipients, frames.slice(from, from + size), threadId))
-      from += size
-    }
-    return { statements, isShared: false, isLater }
+    if (isLater) this.memory.beginLater()
+    const insertion = { statements: this.#statements(frames, recipients), isLater }
+    if (this.isOnServer) this.#watch(insertion)
+    return insertion
   }
 
   /** The insertion is over, one way or the other, and its events have been handed on. */
-  ended(insertion: Pick<Insertion, 'isShared' | 'isLater'>): void {
+  ended(insertion: Pick<Insertion, 'isLater'>): void {
     this.#open.delete(insertion)
-    if (this.isOnServer) this.memory.insertEnded(insertion.isShared)
-    else if (insertion.isLater) this.memory.laterEnded()
+    if (insertion.isLater) this.memory.laterEnded()
   }
 
   /** A lock of somebody else keeps an INSERT waiting: it fails only when its time is over. */
@@ -259,32 +214,21 @@ export class EventLog {
     this.clock.after(SLOW_MS, () => this.#look()).unref()
   }
 
-  #statements(frames: readonly EventFrame[], placing: Placing): LastStatement[] {
-    let position = this.memory.take(frames.length)
-    const texts = this.#textsFor(placing)
+  /** One row for each group, in the order of the events. */
+  #statements(frames: readonly EventFrame[], recipients: Recipients): LastStatement[] {
+    const { isOnServer } = this
     const statements: LastStatement[] = []
     for (let from = 0; from < frames.length; ) {
-      const size = texts.sizeFor(frames.length - from)
-      const end = Math.min(frames.length, from + size)
-      for (let n = from; n < end; n++) {
-        const frame = frames[n]!
-        frame.seq = position++
-        frame.attempt = placing === 'free' && frame.key !== null ? OF_NO_PROCESS : 0
-      }
-      statements.push(statementOf(texts, size, frames.slice(from, end)))
-      from = end
+      const size = isOnServer ? SERVER_MAX_ROWS : sizeFor(frames.length - from)
+      const page = frames.slice(from, from + size)
+      statements.push(
+        isOnServer
+          ? serverInsertStatement(recipients, page, this.memory.member, threadId, this.memory.subscriptions)
+          : insertStatement(recipients, page, threadId),
+      )
+      from += size
     }
     return statements
-  }
-
-  #textsFor(placing: Placing): InsertTexts {
-    const { epoch } = this.memory
-    if (this.#texts === null || this.#placing !== placing || this.#epoch !== epoch) {
-      this.#texts = serverInserts(epoch, placing)
-      this.#placing = placing
-      this.#epoch = epoch
-    }
-    return this.#texts
   }
 
   /** Events of one statement at most. */
@@ -308,17 +252,8 @@ async function runAll(to: Queryable, { statements }: Insertion): Promise<void> {
   await Promise.all(statements.map(({ sql, params }) => to.execute(sql, params)))
 }
 
-/** @param frames of one statement, with their positions */
-function statementOf(texts: InsertTexts, size: number, frames: readonly EventFrame[]): LastStatement {
-  const params: SqlValue[] = []
-  for (const frame of frames) pushRow(params, frame)
-  while (params.length < size * EVENT_COLUMNS.length) params.push(null)
-  return { sql: texts.textOf(size), params }
-}
-
 /** Why the log did not take an event, for its publisher. */
 export function storeError(error: unknown): HeddleError {
   if (error instanceof HeddleError && !(error instanceof DbError)) return error
-  if (isTakenOver(error)) return new HeddleError('EVENT_BUS_UNAVAILABLE', TAKEN_OVER, { cause: error })
   return new HeddleError('EVENT_BUS_UNAVAILABLE', `The event was not stored: ${messageOf(error)}`, { cause: error })
 }

@@ -1,7 +1,6 @@
 // Writes dead letters and the outcomes of their replays.
 import type { Queryable } from '../../contracts/db.ts'
-import type { ReplayEnd } from '../../transport/log-changes.ts'
-import type { StoreChanges } from '../../transport/store-changes.ts'
+import type { ReplayEnd, StoreChanges } from '../../transport/store-changes.ts'
 import { storable } from './event-columns.ts'
 
 /** Maximum number of dead letters; then the oldest are dropped, except those that block a key. Ids grow with time. */
@@ -9,7 +8,7 @@ const KEPT_MAX = 10_000
 const DROP_OLD = `DELETE FROM heddle_dead WHERE replay = '' AND is_parked = 0
   AND id <= (SELECT id FROM heddle_dead WHERE replay = '' ORDER BY id DESC LIMIT 1 OFFSET ${KEPT_MAX})`
 const INSERT = `INSERT INTO heddle_dead (id, event_id, event, grp, subscriber, key, envelope, payload, error, attempts, black_box, bytes, at_ms, is_parked, place)
-  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15 WHERE $16 = 0 OR EXISTS (SELECT 1 FROM heddle_delivery WHERE seq = $16)
+  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15 WHERE CAST($16 AS BIGINT) = 0 OR EXISTS (SELECT 1 FROM heddle_delivery WHERE seq = CAST($16 AS BIGINT))
     OR NOT EXISTS (SELECT 1 FROM heddle_group WHERE event = $3 AND grp = $4)
   ON CONFLICT (id) DO NOTHING`
 const PARK = `INSERT INTO heddle_parked (grp, key, dead_letter) SELECT id, $1, $2 FROM heddle_group WHERE event = $3 AND grp = $4 AND kind = 'group'
@@ -27,7 +26,11 @@ const DROP_OLD_REPLAYS = `DELETE FROM heddle_dead WHERE ${HAS_ENDED}
  * Replaces rows by dead letters, and blocks keys. It runs again if an answer was lost: by then the dead letter may be replayed or deleted, but its
  * row is gone, and nothing happens. The rows of a group that has left for good are gone with it: what fails in its last handlers is kept.
  */
-export async function insertDeadLetters(tx: Queryable, deadLetters: StoreChanges['deadLetters']): Promise<void> {
+export async function insertDeadLetters(
+  tx: Queryable,
+  deadLetters: StoreChanges['deadLetters'],
+  park = PARK,
+): Promise<void> {
   for (const { row, seq, place } of deadLetters) {
     const { id, eventId, event, group, subscriber, key, envelope, payload, error, attempts, blackBox, bytes, atMs } =
       row
@@ -47,7 +50,7 @@ export async function insertDeadLetters(tx: Queryable, deadLetters: StoreChanges
     const { rowCount } = await tx.execute(INSERT, [...values, isParked, place, seq])
     if (rowCount === 0) continue
     if (seq > 0) await tx.execute('DELETE FROM heddle_delivery WHERE seq = $1', [seq])
-    if (row.isParked) await tx.execute(PARK, [key, id, event, group])
+    if (row.isParked) await tx.execute(park, [key, id, event, group])
   }
   if (deadLetters.length > 0) await tx.execute(DROP_OLD)
 }

@@ -26,6 +26,9 @@ export const BROKER = -1
  */
 export type Recipients = 'groups' | 'broker' | 'later'
 
+/** Rows that are moved to the end of the order in one commit. */
+export const PROMOTED_MAX = 256
+
 /** Events of one statement at most, and the sizes of statements: few, so that each is prepared once. */
 export const INSERT_MAX = 32
 const SIZES = [INSERT_MAX, 8, 1]

@@ -3,12 +3,12 @@ import type { Queryable } from '../../contracts/db.ts'
 import type { GroupRow, NotedDelivery, StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
 import { type LogDatabase, ownTransaction } from './database.ts'
 import { endReplays, insertDeadLetters } from './dead-letter-rows.ts'
+import { PROMOTED_MAX } from './delivery-rows.ts'
 import { PositionList, storable } from './event-columns.ts'
+import { writeServerChanges } from './server-changes.ts'
 
 /** Smallest number of adjacent rows deleted as a range. */
 const RANGE_MIN = 16
-/** Maximum number of due rows moved in one commit. */
-export const PROMOTED_MAX = 256
 
 const DELETE = new PositionList('DELETE FROM heddle_delivery WHERE seq IN')
 const NOTE = `UPDATE heddle_delivery SET attempt = $1, deaths = $2, error = $3, begun = $4, retry_ms = $5, due_ms = $6 WHERE seq = $7`
@@ -27,7 +27,8 @@ const NOTHING: StoreAnswer = { promoted: [] }
 
 /** Writes changes. Plain deletes share the commits of the thread; anything else is one transaction. */
 export async function writeStoreChanges(db: LogDatabase, changes: StoreChanges): Promise<StoreAnswer> {
-  const { done, noted, deadLetters, replayed, groups, promoteMs } = changes
+  const { done, noted, deadLetters, replayed, groups, promoteMs, fences } = changes
+  if (fences !== undefined) return writeServerChanges(db, changes, fences)
   const areDeletes = [noted, deadLetters, replayed, groups].every(({ length }) => length === 0) && promoteMs === 0
   if (areDeletes) {
     await deleteRows(db, done)

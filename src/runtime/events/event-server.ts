@@ -92,6 +92,8 @@ export class EventServer {
   transactions: HandledEvents | null = null
   /** False once a plugin has replaced a builtin of the thread. @param origin who alone has run since it was asked last */
   isSound: (origin?: Origin) => boolean = () => true
+  /** False while another process may have taken the stored events of this one. */
+  mayBegin: () => boolean = () => true
   readonly #subscriptions: (Subscription | undefined)[] = []
   readonly #origins: (Origin | undefined)[] = []
   /** By method and event, the numbers that are in use. */
@@ -180,6 +182,7 @@ export class EventServer {
     const subscription = this.#subscriptions[frame.subscriber]
     // It has unsubscribed while the event was on its way.
     if (subscription === undefined) return sink.delivered(deliveryId)
+    if (frame.seq > 0 && !this.mayBegin()) return sink.failed(deliveryId, notBegun())
     const wantsReply = (frame.attempt & WANTS_REPLY) !== 0
     // Its texts are the same objects each time: one that is cut anew has no hash yet when it is looked up.
     const origin = this.#origins[frame.subscriber]!
@@ -245,6 +248,13 @@ export class EventServer {
     const handle = (tx: Tx): unknown => callSubscriber(subscription, frame, tx)
     return this.transactions!.handleOnce(frame.id, group, owner.name, handler, handle)
   }
+}
+
+/** It is no attempt: it waits, and is taken back when its slot is another process's. */
+function notBegun(): WireError {
+  const error = deliveryError(new HeddleError('EVENT_BUS_UNAVAILABLE', 'The lease of this process is over'))
+  error.away = true
+  return error
 }
 
 function settle(sink: DeliverySink, deliveryId: number, value: unknown, wantsReply: boolean): void {

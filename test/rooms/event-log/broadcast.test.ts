@@ -66,7 +66,7 @@ test('a broadcast is not lost when the connection breaks while a process reads i
   assert.equal(proxy.cuts(), 1)
   // The server is back, and the second process has not renewed its lease yet. One that changes is none of a dead process.
   const lapse = () =>
-    store.rows("UPDATE heddle_process SET expires_at = now() - interval '1 s' WHERE replica = 'second'").catch(() => {})
+    store.rows("UPDATE heddle_member SET until = now() - interval '1 s' WHERE replica = 'second'").catch(() => {})
   await lapse()
   const lapsing = setInterval(lapse, 500)
   await publish('after an outage')

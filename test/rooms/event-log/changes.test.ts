@@ -1,86 +1,197 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { Queryable } from '../../../src/contracts/db.ts'
 import { prepareTables } from '../../../src/runtime/event-log/tables.ts'
-import { writeChanges } from '../../../src/runtime/event-log/write-changes.ts'
-import type { LogDatabase } from '../../../src/runtime/event-store/database.ts'
-import type { LogChanges, WaitingDelivery } from '../../../src/transport/log-changes.ts'
+import { type LogDatabase, ownTransaction } from '../../../src/runtime/event-store/database.ts'
+import { serverInsertStatement } from '../../../src/runtime/event-store/server-rows.ts'
+import { writeStoreChanges } from '../../../src/runtime/event-store/write-changes.ts'
+import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
+import type { FencedSlot, StoreChanges } from '../../../src/transport/store-changes.ts'
 import { postgresServer } from '../../support/servers/postgres.ts'
-import { type createDb, postgresDb } from '../db/fixture.ts'
+import { postgresDb } from '../db/fixture.ts'
 
 const EVENTS = 1000
-const NOTHING: LogChanges = {
-  forget: [],
-  split: [],
-  done: [],
-  waiting: [],
-  letters: [],
-  replayed: [],
-  released: [],
-  groups: [],
+const ME = 7
+const NOTHING: StoreChanges = { done: [], noted: [], deadLetters: [], replayed: [], groups: [], promoteMs: 0 }
+
+interface StoredRow {
+  seq: number
+  grp: number
+  slot: number
+  attempt: number
+  due_ms: number
+  event_id: string
 }
 
-type Db = Awaited<ReturnType<typeof createDb>> | ReturnType<typeof postgresDb>
-
-async function onServer(t: TestContext): Promise<Db | null> {
-  const server = await postgresServer(t)
-  return server === null ? null : postgresDb(t, server, server.database)
-}
-
-const waitingOf = (seq: number, group: string, attempt: number): WaitingDelivery => ({
-  seq,
-  group,
-  attempt,
-  deaths: 0,
-  dueMs: 1_700_000_000_000 + seq,
-  error: `attempt ${attempt}`,
+const frameOf = (n: number, key: string | null = null): EventFrame => ({
+  id: `evt_${String(n).padStart(5, '0')}`,
+  parentId: null,
+  event: 'order.taken',
+  emitter: 'shop',
+  requestId: null,
+  key,
+  trace: '',
+  payloadKeys: '',
+  timestampMs: 1,
+  delayMs: 0,
+  ttlMs: 0,
+  seq: 0,
+  subscriber: 0,
+  attempt: 0,
+  payload: '{}',
 })
 
-for (const [name, dbOf] of [['PostgreSQL', onServer]] as const) {
-  test(`what becomes of many deliveries takes few statements (${name})`, async (t) => {
-    const db = await dbOf(t)
-    if (db === null) return
-    let statements = 0
-    const count = (tx: Queryable): Queryable => {
-      const execute: Queryable['execute'] = (sql, params) => {
-        statements++
-        return tx.execute(sql, params)
-      }
-      return { ...tx, execute }
-    }
-    const counting = { transaction: (work) => db.transaction((tx) => work(count(tx))) } as LogDatabase
-    await prepareTables(db, true)
-    const owned = ['owner, ord, ', '0, 0, ']
-    const numbers = Array.from({ length: EVENTS }, (_, n) => n + 1)
-    await db.execute(
-      `INSERT INTO heddle_event (${owned[0]}seq, id, event, envelope, payload, due_ms, expires_ms)
-       WITH RECURSIVE n (seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < ${EVENTS})
-       SELECT ${owned[1]}seq, 'evt', 'order.taken', '[]', '{}', 0, 0 FROM n`,
-    )
-    const rows = () =>
-      db.query('SELECT seq, grp, attempt FROM heddle_delivery ORDER BY seq, grp') as Promise<Record<string, unknown>[]>
-
-    statements = 0
-    // Each has failed once for one group; half of them once more before this was written.
-    const waiting = numbers.flatMap((seq) => [waitingOf(seq, 'slow', 1), waitingOf(seq, 'quick', 2)])
-    for (const seq of numbers) if (seq % 2 === 0) waiting.push(waitingOf(seq, 'slow', 3))
-    await writeChanges(counting, { ...NOTHING, waiting }, 0)
-    assert.ok(statements > 0 && statements < 60, `${statements} statements`)
-    const stored = await rows()
-    assert.equal(stored.length, 2 * EVENTS)
-    const attemptOf = (seq: number, group: unknown): number => (group === 'quick' ? 2 : seq % 2 === 0 ? 3 : 1)
-    for (const { seq, grp, attempt } of stored) assert.equal(Number(attempt), attemptOf(Number(seq), grp))
-
-    statements = 0
-    const done = numbers.flatMap((seq) => (seq <= 700 ? [{ seq, group: 'quick' }] : []))
-    const split = numbers.filter((seq) => seq > 900)
-    await writeChanges(counting, { ...NOTHING, done, split, forget: [...split] }, 0)
-    assert.ok(statements > 0 && statements < 20, `${statements} statements`)
-    const left = await rows()
-    assert.deepEqual(
-      left.map(({ seq, grp }) => `${seq} ${grp}`),
-      numbers.flatMap((seq) => (seq > 900 ? [] : seq <= 700 ? [`${seq} slow`] : [`${seq} quick`, `${seq} slow`])),
-    )
-    assert.equal((await db.query('SELECT seq FROM heddle_event')).length, 900)
-  })
+/** A group with all of its slots at this member. */
+async function serverWithGroup(t: TestContext) {
+  const server = await postgresServer(t)
+  if (server === null) return null
+  const db = postgresDb(t, server, server.database) as unknown as LogDatabase
+  await prepareTables(db, true)
+  await db.execute("INSERT INTO heddle_group (id, event, grp, seen_ms) VALUES (1, 'order.taken', 'shop.onTaken', 0)")
+  await db.execute(
+    'INSERT INTO heddle_slot (grp, slot, member, epoch) SELECT 1, generate_series(0, 15), $1::bigint, 3',
+    [ME],
+  )
+  const insert = async (frames: readonly EventFrame[]): Promise<void> => {
+    const { sql, params } = serverInsertStatement('groups', frames, ME, 1)
+    await db.execute(sql, params)
+  }
+  const rows = () =>
+    db.query<StoredRow>('SELECT seq, grp, slot, attempt, due_ms, event_id FROM heddle_delivery ORDER BY seq')
+  return { db, insert, rows }
 }
+
+const slotsOf = (rows: readonly StoredRow[], epoch = 3): FencedSlot[] =>
+  [...new Set(rows.map(({ slot }) => Number(slot)))].map((slot) => ({
+    group: 1,
+    slot,
+    epoch,
+    seqs: rows.flatMap((row) => (Number(row.slot) === slot ? [Number(row.seq)] : [])),
+  }))
+
+const noted = (seq: number, attempt: number) => ({
+  seq,
+  attempt,
+  deaths: 0,
+  error: `attempt ${attempt} \u0000 \ud800`,
+  isBegun: true,
+  retryMs: 0,
+  dueMs: 0,
+})
+
+test('what becomes of many deliveries takes few statements', async (t) => {
+  const server = await serverWithGroup(t)
+  if (server === null) return
+  const { db, insert, rows } = server
+  for (let from = 0; from < EVENTS; from += 250)
+    await insert(Array.from({ length: 250 }, (_, n) => frameOf(from + n, n % 2 === 0 ? `k${n}` : null)))
+  const stored = await rows()
+  assert.deepEqual(
+    stored.map(({ event_id }) => event_id),
+    Array.from({ length: EVENTS }, (_, n) => frameOf(n).id),
+    'in the order of the events',
+  )
+  let statements = 0
+  const counting = {
+    ...db,
+    execute: (...args: Parameters<LogDatabase['execute']>) => {
+      statements++
+      return db.execute(...args)
+    },
+    transaction: (work: (tx: LogDatabase) => Promise<unknown>) =>
+      ownTransaction(db, (tx) =>
+        work({
+          ...tx,
+          query: (...args: Parameters<LogDatabase['query']>) => {
+            statements++
+            return tx.query(...args)
+          },
+          execute: (...args: Parameters<LogDatabase['execute']>) => {
+            statements++
+            return tx.execute(...args)
+          },
+        } as LogDatabase),
+      ),
+  } as unknown as LogDatabase
+  const seqs = stored.map(({ seq }) => Number(seq))
+  // Each has failed once, and half of them once more before this was written.
+  const notes = seqs.map((seq) => noted(seq, 2)).concat(seqs.filter((_, n) => n % 2 === 0).map((seq) => noted(seq, 3)))
+  const fences = { member: ME, slots: slotsOf(stored) }
+  assert.deepEqual(await writeStoreChanges(counting, { ...NOTHING, noted: notes, fences }), { promoted: [], lost: [] })
+  assert.ok(statements > 0 && statements < 5, `${statements} statements`)
+  for (const [n, { attempt }] of (await rows()).entries()) assert.equal(Number(attempt), n % 2 === 0 ? 3 : 2)
+  statements = 0
+  await writeStoreChanges(counting, { ...NOTHING, done: seqs.slice(0, 700), fences })
+  assert.equal(statements, 2)
+  assert.equal((await rows()).length, 300)
+})
+
+test('of a slot that another process has taken nothing is written, and the answer says so', async (t) => {
+  const server = await serverWithGroup(t)
+  if (server === null) return
+  const { db, insert, rows } = server
+  await insert([frameOf(1, 'a'), frameOf(2, 'b'), frameOf(3, 'c'), frameOf(4, 'd')])
+  const stored = await rows()
+  const slots = slotsOf(stored)
+  assert.ok(slots.length >= 2)
+  const [lost, ...kept] = slots
+  await db.execute('UPDATE heddle_slot SET epoch = 4, member = 8 WHERE slot = $1', [lost!.slot])
+  const keptSeqs = kept.flatMap((each) => each.seqs)
+  const fences = { member: ME, slots }
+  const all = stored.map(({ seq }) => Number(seq))
+  const changes = { ...NOTHING, noted: all.map((seq) => noted(seq, 5)), fences }
+  assert.deepEqual((await writeStoreChanges(db, changes)).lost, [0])
+  for (const { seq, attempt } of await rows()) assert.equal(Number(attempt), keptSeqs.includes(Number(seq)) ? 5 : 1)
+  assert.deepEqual((await writeStoreChanges(db, { ...NOTHING, done: all, fences })).lost, [0])
+  assert.deepEqual(
+    (await rows()).map(({ seq }) => Number(seq)),
+    lost!.seqs,
+  )
+  const other = { member: 8, slots: [{ ...lost!, epoch: 4 }] }
+  assert.deepEqual((await writeStoreChanges(db, { ...NOTHING, done: all, fences: other })).lost, [])
+  assert.equal((await rows()).length, 0)
+})
+
+test('whoever takes a slot waits for what its owner is writing', async (t) => {
+  const server = await serverWithGroup(t)
+  if (server === null) return
+  const { db, insert, rows } = server
+  await insert([frameOf(1, 'a')])
+  const [row] = await rows()
+  const order: string[] = []
+  let taken: Promise<unknown> = Promise.resolve()
+  await ownTransaction(db, async (tx) => {
+    await tx.query('SELECT 1 FROM heddle_slot WHERE grp = 1 AND slot = $1 AND member = $2 FOR SHARE', [row!.slot, ME])
+    taken = db
+      .execute('UPDATE heddle_slot SET member = 8, epoch = epoch + 1 WHERE grp = 1 AND slot = $1', [row!.slot])
+      .then(() => order.push('taken'))
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    await tx.execute('DELETE FROM heddle_delivery WHERE seq = $1', [row!.seq])
+    order.push('deleted')
+  })
+  await taken
+  assert.deepEqual(order, ['deleted', 'taken'])
+})
+
+test('rows that are due come to the end in the order of their times, those of slots that this process has', async (t) => {
+  const server = await serverWithGroup(t)
+  if (server === null) return
+  const { db, insert, rows } = server
+  await insert([frameOf(1, 'a'), frameOf(2, 'b'), frameOf(3, 'c'), frameOf(4, 'd')])
+  const stored = await rows()
+  for (const [n, { seq }] of stored.entries())
+    await db.execute('UPDATE heddle_delivery SET due_ms = $1 WHERE seq = $2', [1000 - n, seq])
+  const other = Number(stored[1]!.slot)
+  await db.execute('UPDATE heddle_slot SET member = 8 WHERE slot = $1', [other])
+  const answer = await writeStoreChanges(db, { ...NOTHING, promoteMs: 2000, fences: { member: ME, slots: [] } })
+  assert.deepEqual(answer.promoted, [1])
+  const now = await rows()
+  const isOwn = ({ slot }: StoredRow): boolean => Number(slot) !== other
+  assert.deepEqual(
+    now.filter(({ due_ms }) => Number(due_ms) === 0).map(({ event_id }) => event_id),
+    stored
+      .filter(isOwn)
+      .map(({ event_id }) => event_id)
+      .reverse(),
+  )
+  assert.ok(now.every((row) => Number(row.due_ms) > 0 === !isOwn(row)))
+})

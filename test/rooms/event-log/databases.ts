@@ -87,17 +87,9 @@ export interface Handled {
 
 export const handledBy = async (heddle: Heddle): Promise<Handled[]> => (await heddle.json('/orders')).body.handled ?? []
 
-/** Where events are that are stored: on a file a row is an event for one group. */
-export const eventsIn = ({ server }: Pick<LogStore, 'server'>): string =>
-  server === null ? 'heddle_delivery' : 'heddle_event'
-
 /** Nothing waits in the log any more. */
 export const isEmpty = (store: LogStore): Promise<unknown> =>
-  until(
-    async () =>
-      (await store.rows(`SELECT seq FROM ${eventsIn(store)} UNION ALL SELECT seq FROM heddle_delivery`)).length === 0,
-    'an empty log',
-  )
+  until(async () => (await store.rows('SELECT seq FROM heddle_delivery')).length === 0, 'an empty log')
 
 export async function kill(heddle: Heddle): Promise<void> {
   const exited = once(heddle.process, 'exit')

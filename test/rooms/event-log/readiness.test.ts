@@ -35,7 +35,7 @@ const REFUSALS: Record<string, (store: LogStore) => Promise<() => Promise<unknow
     const client = new pg.Client({ host, port, user, password, database })
     client.on('error', () => {})
     await client.connect()
-    await client.query('BEGIN; LOCK TABLE heddle_event IN ACCESS EXCLUSIVE MODE')
+    await client.query('BEGIN; LOCK TABLE heddle_delivery IN ACCESS EXCLUSIVE MODE')
     return () => client.end()
   },
   'is stopped': async ({ server }) => {

@@ -29,7 +29,7 @@ testOnPostgres('start: a current database gets no DDL, and waits for no open tra
     `SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'`,
   )
   const names = tables.map(({ name }) => name)
-  for (const name of ['_migrations', 'heddle_event', 'heddle_job', 'heddle_idempotency'])
+  for (const name of ['_migrations', 'heddle_delivery', 'heddle_job', 'heddle_idempotency'])
     assert.ok(names.includes(name), name)
   // What every transaction that has written holds until its end.
   await open.query(`BEGIN; LOCK TABLE ${names.join(', ')} IN ROW EXCLUSIVE MODE`)
@@ -46,12 +46,12 @@ testOnPostgres('start: a current database gets no DDL, and waits for no open tra
 testOnPostgres('start: tables, indexes and sequences that are missing are made', async (store) => {
   const first = await store.start({ EVENT_BUS_DRIVER: 'database' })
   assert.equal(await first.stop(), 0)
-  await store.rows('DROP INDEX heddle_event_due; DROP TABLE heddle_idempotency; DROP SEQUENCE heddle_order')
+  await store.rows('DROP INDEX heddle_delivery_due; DROP TABLE heddle_idempotency, heddle_parked')
   const second = await store.start({ EVENT_BUS_DRIVER: 'database' })
   await post(second, '/orders', { id: 'a' })
   await until(async () => (await handledBy(second)).length === 2, 'the order handled')
   const made = await store.rows(
-    `SELECT relname FROM pg_class WHERE relname IN ('heddle_event_due', 'heddle_idempotency', 'heddle_order')`,
+    `SELECT relname FROM pg_class WHERE relname IN ('heddle_delivery_due', 'heddle_idempotency', 'heddle_parked')`,
   )
   assert.equal(made.length, 3)
 })
@@ -82,22 +82,15 @@ export default plugin(() => {})
         GOING: going,
       },
     })
-    type Row = { epoch: string; adopter: string | null }
-    const known = () => store.rows<Row>("SELECT epoch, adopter FROM heddle_process WHERE replica = 'second'")
-    const [{ epoch }] = await until(async () => {
+    type Row = { id: string }
+    const known = () => store.rows<Row>("SELECT id FROM heddle_member WHERE replica = 'second'")
+    const [{ id }] = await until(async () => {
       const rows = await known()
       return rows.length === 1 ? (rows as [Row]) : undefined
     }, 'it has joined')
     // As another process does that finds its lease lapsed.
-    await store.rows(
-      `UPDATE heddle_process SET adopter = (SELECT epoch FROM heddle_process WHERE replica = 'first') WHERE epoch = ${epoch}`,
-    )
-    await store.rows(`DELETE FROM heddle_process WHERE epoch = ${epoch}`)
-    await until(
-      async () => (await known()).some((row) => row.epoch !== epoch && row.adopter === null),
-      'it has another number',
-      40_000,
-    )
+    await store.rows(`DELETE FROM heddle_member WHERE id = ${id}`)
+    await until(async () => (await known()).some((row) => row.id !== id), 'it has another number', 40_000)
     writeFileSync(going, '')
     const second = await starting
     await until(async () => (await second.json('/readiness')).body.ready, 'ready', 40_000)

@@ -13,7 +13,7 @@ test('events that no process has yet count against EVENT_BUS_MAX_STORED, and wha
   const processes = await Promise.all(
     ['a', 'b'].map((REPLICA_ID) => store.start({ ...env, REPLICA_ID, HOLD: 'wait', SHUTDOWN_TIMEOUT_MS: '500' })),
   )
-  const isShared = `SELECT 1 FROM heddle_process WHERE (SELECT count(DISTINCT holder) FROM heddle_slot) = 2`
+  const isShared = 'SELECT 1 AS is WHERE (SELECT count(DISTINCT member) FROM heddle_slot) = 2'
   await until(async () => (await store.rows(isShared)).length > 0, 'keys that both have')
   let refusal = ''
   for (let n = 0; refusal === '' && n < 10 * MOST; n++) {
@@ -22,7 +22,7 @@ test('events that no process has yet count against EVENT_BUS_MAX_STORED, and wha
   }
   // New requests are refused from three quarters on.
   assert.match(refusal, /^The (event log is full|service is overloaded)/)
-  const [{ stored }] = (await store.rows<{ stored: string }>('SELECT count(*) AS stored FROM heddle_event')) as [
+  const [{ stored }] = (await store.rows<{ stored: string }>('SELECT count(*) AS stored FROM heddle_delivery')) as [
     { stored: string },
   ]
   // What one of them has taken counts for that one alone.
@@ -30,7 +30,7 @@ test('events that no process has yet count against EVENT_BUS_MAX_STORED, and wha
   // Whoever has room takes the others' keys, too.
   for (const heddle of processes) assert.equal(await heddle.stop(), 0)
   const third = await store.start({ ...env, REPLICA_ID: 'c' })
-  const isEmpty = async () => (await store.rows('SELECT seq FROM heddle_event LIMIT 1')).length === 0
+  const isEmpty = async () => (await store.rows('SELECT seq FROM heddle_delivery LIMIT 1')).length === 0
   await until(isEmpty, 'an empty log', 60_000)
   assert.equal(await third.stop(), 0)
 })

@@ -61,7 +61,7 @@ testWithStranger(
   'a log that takes no events refuses with 503, and the process is not ready until it takes them',
   async ({ store, own, name }) => {
     const heddle = await store.start(own)
-    await store.rows(`REVOKE INSERT ON heddle_event FROM ${name}`)
+    await store.rows(`REVOKE INSERT ON heddle_delivery FROM ${name}`)
     for (const [path, body] of [
       ['/events', { event: 'order.taken', payload: { id: 'a' } }],
       ['/orders', { id: 'b' }],
@@ -74,7 +74,7 @@ testWithStranger(
     await until(async () => !(await isReady()), 'not ready')
     const { reasons } = (await heddle.json('/readiness')).body
     assert.match(reasons.join(), /the event log takes no events: .*permission denied/)
-    await store.rows(`GRANT INSERT ON heddle_event TO ${name}`)
+    await store.rows(`GRANT INSERT ON heddle_delivery TO ${name}`)
     await until(isReady, 'ready')
     await post(heddle, '/orders', { id: 'c' })
     await until(async () => (await handledBy(heddle)).length === 2, 'the order handled')
@@ -128,7 +128,7 @@ testWithStranger('RDB_SCHEMA is where all tables are, for several services in on
     await until(async () => (await handledBy(heddle)).length === 2, 'its own order handled')
   }
   const rows = await store.rows<{ schema: string }>(
-    "SELECT schemaname AS schema FROM pg_tables WHERE tablename IN ('heddle_event', '_migrations', 'orders') ORDER BY 1",
+    "SELECT schemaname AS schema FROM pg_tables WHERE tablename IN ('heddle_delivery', '_migrations', 'orders') ORDER BY 1",
   )
   assert.deepEqual(
     rows.map(({ schema }) => schema),

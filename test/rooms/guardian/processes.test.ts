@@ -41,7 +41,7 @@ test('a process that another one has taken over, since it was cut off from the d
   const { host, port, user, password, database } = postgres
   const client = new pg.Client({ host, port, user, password, database })
   await client.connect()
-  await client.query('UPDATE heddle_process SET adopter = 0')
+  await client.query('DELETE FROM heddle_member')
   await client.end()
   await heddle.pid(first)
   assert.match(heddle.errors.join(''), /has ended with code 75: it is started again/)

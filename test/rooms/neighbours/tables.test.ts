@@ -92,7 +92,7 @@ for (const [name, storeOf] of STORES) {
       }
     }
     // Much is read at the start alone. A process that does not lapse holds up a start for half a minute: that has a test of its own.
-    const all = tables.flatMap(([table, deeds]) => (table === 'heddle_process' ? [] : [deeds]))
+    const all = tables.flatMap(([table, deeds]) => (table === 'heddle_member' ? [] : [deeds]))
     for (const fault of FAULTS) {
       for (const { [fault]: does } of all) await store.rows(does)
       await service.restart()

@@ -19,10 +19,6 @@ const textOf = (isFile: boolean, length: number): string =>
   isFile ? `hex(zeroblob(${length / 2}))` : `repeat('x', ${length})`
 
 const ENVELOPE = `'[null,null,"","x",0,""]'`
-/** A position far from those of the service, and a number that is none of its events'. */
-const FAR = '(SELECT coalesce(max(seq), 0) + 1000000 FROM heddle_event)'
-const NO_EVENT = 1_000_000_000_000
-
 /** By table: what of it is malformed, foreign or huge. */
 export function deedsOf(isFile: boolean): Record<string, Deeds> {
   const odd = oddOf(isFile)
@@ -30,7 +26,7 @@ export function deedsOf(isFile: boolean): Record<string, Deeds> {
   const letters = (select: string): string =>
     `INSERT INTO heddle_dead (id, event_id, event, grp, subscriber, key, envelope, payload, error, attempts, bytes, at_ms, is_parked) ${select}`
   return {
-    ...(isFile ? ofStore(many) : ofLog(isFile, many)),
+    ...ofStore(isFile, many),
     heddle_dead: {
       malformed: letters(`SELECT 'dl_strange', '', '', '', '', 'k', '{', '', '', -1, -1, ${odd}, 1`),
       foreign: letters(
@@ -84,79 +80,51 @@ export function deedsOf(isFile: boolean): Record<string, Deeds> {
 
 /** Of the tables that only a server has. */
 const serverDeeds = (many: string): Record<string, Deeds> => ({
-  heddle_process: {
-    malformed: `INSERT INTO heddle_process (epoch, replica, identity, expires_at, knows) VALUES (-7, '', '{', 'infinity', -1)`,
-    foreign: `INSERT INTO heddle_process (epoch, replica, identity, expires_at, is_ready) VALUES (-7, 'others', '{}', now() + interval '1 hour', 1)`,
-    huge: `INSERT INTO heddle_process (epoch, replica, identity, expires_at) SELECT -n, 'others', '{}', 'infinity' FROM ${many}`,
-    undone: 'DELETE FROM heddle_process WHERE epoch < 0',
+  heddle_member: {
+    malformed: "INSERT INTO heddle_member (replica, identity, until) VALUES ('', '{', 'infinity')",
+    foreign: "INSERT INTO heddle_member (replica, identity, until) VALUES ('others', '{}', now() + interval '1 hour')",
+    huge: `INSERT INTO heddle_member (replica, identity, until) SELECT 'others', '{}', 'infinity' FROM ${many}`,
+    undone: "DELETE FROM heddle_member WHERE replica IN ('', 'others')",
+  },
+  heddle_member_group: {
+    malformed: 'INSERT INTO heddle_member_group (member, grp) VALUES (-1, -1)',
+    foreign: 'INSERT INTO heddle_member_group (member, grp) SELECT 4711, id FROM heddle_group',
+    huge: `INSERT INTO heddle_member_group (member, grp) SELECT -n, id FROM heddle_group, ${many}`,
+    undone: 'DELETE FROM heddle_member_group WHERE member < 0 OR member = 4711',
   },
   heddle_slot: {
-    malformed: 'INSERT INTO heddle_slot VALUES (-1, -1, -1), (64, 9223372036854775807, -1)',
-    foreign: 'UPDATE heddle_slot SET heir = 4711 WHERE slot < 32',
-    huge: `INSERT INTO heddle_slot SELECT 100 + n FROM ${many}`,
-    undone:
-      'DELETE FROM heddle_slot WHERE slot NOT BETWEEN 0 AND 63; UPDATE heddle_slot SET heir = 0 WHERE heir = 4711',
-  },
-  heddle_copy: {
-    malformed: `INSERT INTO heddle_copy SELECT epoch, -1, '', '', '{', '', 'k', -1 FROM heddle_process`,
-    foreign: `INSERT INTO heddle_copy SELECT epoch, -1, 'evt_x', 'of.others', ${ENVELOPE}, '{}', NULL, 0 FROM heddle_process`,
-    huge: `INSERT INTO heddle_copy SELECT epoch, -n, 'evt_x', 'of.others', ${ENVELOPE}, '{}', NULL, 0 FROM heddle_process, ${many}`,
-    undone: 'DELETE FROM heddle_copy',
+    malformed: 'INSERT INTO heddle_slot VALUES (-1, -1, -1, -1), (999999, 64, 9223372036854775807, -1)',
+    foreign: 'UPDATE heddle_slot SET member = 4711 WHERE slot < 8',
+    huge: `INSERT INTO heddle_slot SELECT 1000000 + n, 0, NULL, 0 FROM ${many}`,
+    undone: 'DELETE FROM heddle_slot WHERE grp < 0 OR grp > 999998',
   },
 })
 
-function ofLog(isFile: boolean, many: string): Record<string, Deeds> {
+/** A row is an event for one group. */
+function ofStore(isFile: boolean, many: string): Record<string, Deeds> {
   const odd = oddOf(isFile)
-  const event = (seq: string, id: string, name: string, shape: string, payload: string, key: string): string =>
-    `SELECT ${seq}, ${id}, ${name}, ${shape}, ${payload}, ${key}, 0, 0, 0, 0`
-  const events = (select: string): string =>
-    `INSERT INTO heddle_event (seq, id, event, envelope, payload, key, due_ms, expires_ms, owner, ord) ${select}`
-  return {
-    heddle_event: {
-      malformed: events(event(FAR, "'strange'", "'order.taken'", "'{'", "'}'", "'k'")),
-      foreign: events(event(FAR, "'strange'", "'of.others'", ENVELOPE, "'{}'", 'NULL')),
-      huge: `${events(event(FAR, "'strange'", "'order.taken'", ENVELOPE, textOf(isFile, MIB_8), 'NULL'))};
-        ${events(`${event(`${FAR} + n`, "'strange' || n", "'of.others'", ENVELOPE, "'{}'", 'NULL')} FROM ${many}`)}`,
-      undone: "DELETE FROM heddle_event WHERE id LIKE 'strange%'",
-    },
-    heddle_delivery: {
-      malformed: `INSERT INTO heddle_delivery VALUES (${NO_EVENT}, 'none', -1, -1, ${odd}, '')`,
-      foreign: `INSERT INTO heddle_delivery VALUES (${NO_EVENT}, 'others.Plugin.on', 1, 0, -1, '')`,
-      huge: `INSERT INTO heddle_delivery SELECT ${NO_EVENT} + n, 'others.Plugin.on', 1, 0, -1, 'why' FROM ${many}`,
-      undone: `DELETE FROM heddle_delivery WHERE seq >= ${NO_EVENT}`,
-    },
-    heddle_group: {
-      malformed: `INSERT INTO heddle_group VALUES ('', '', ${odd}), ('order.taken', 'a b c', ${odd})`,
-      foreign: "INSERT INTO heddle_group VALUES ('order.taken', 'others.Plugin.on', 1)",
-      huge: `INSERT INTO heddle_group SELECT 'of.others', 'others.Plugin.on' || n, 1 FROM ${many}`,
-      undone: "DELETE FROM heddle_group WHERE event = '' OR grp = 'a b c' OR grp LIKE 'others%'",
-    },
-  }
-}
-
-/** On a file a row is an event for one group. */
-function ofStore(many: string): Record<string, Deeds> {
-  const into = 'INSERT INTO heddle_delivery (grp, thread, event_id, event, envelope, payload, key)'
+  const into = `INSERT INTO heddle_delivery (grp, ${isFile ? '' : 'slot, '}thread, event_id, event, envelope, payload, key)`
+  const slot = isFile ? '' : '0, '
+  const parked = isFile ? '' : ', 0'
   const taken = "FROM heddle_group WHERE event = 'order.taken'"
   return {
     heddle_delivery: {
-      malformed: `${into} SELECT id, 0, 'strange', 'order.taken', '{', '}', 'k' ${taken}; ${into} VALUES ('odd', 'odd', 'strange', 'order.taken', '{', '}', 'k')`,
-      foreign: `${into} VALUES (999999, 0, 'strange', 'of.others', ${ENVELOPE}, '{}', NULL)`,
-      huge: `${into} SELECT id, 0, 'strange', 'order.taken', ${ENVELOPE}, ${textOf(true, MIB_8)}, NULL ${taken};
-        ${into} SELECT 999999, 0, 'strange' || n, 'of.others', ${ENVELOPE}, '{}', NULL FROM ${many}`,
+      malformed: `${into} SELECT id, ${slot}0, 'strange', 'order.taken', '{', '}', 'k' ${taken}${isFile ? `; ${into} VALUES ('odd', 'odd', 'strange', 'order.taken', '{', '}', 'k')` : ''}`,
+      foreign: `${into} VALUES (999999, ${slot}0, 'strange', 'of.others', ${ENVELOPE}, '{}', NULL)`,
+      huge: `${into} SELECT id, ${slot}0, 'strange', 'order.taken', ${ENVELOPE}, ${textOf(isFile, MIB_8)}, NULL ${taken};
+        ${into} SELECT 999999, ${slot}0, 'strange' || n, 'of.others', ${ENVELOPE}, '{}', NULL FROM ${many}`,
       undone: "DELETE FROM heddle_delivery WHERE event_id LIKE 'strange%'",
     },
     heddle_group: {
-      malformed:
-        "INSERT INTO heddle_group (event, grp, seen_ms) VALUES ('', '', 'odd'), ('order.taken', 'a b c', 'odd')",
+      malformed: `INSERT INTO heddle_group (event, grp, seen_ms) VALUES ('', '', ${odd}), ('order.taken', 'a b c', ${odd})`,
       foreign: "INSERT INTO heddle_group (event, grp, seen_ms) VALUES ('order.taken', 'others.Plugin.on', 1)",
       huge: `INSERT INTO heddle_group (event, grp, seen_ms) SELECT 'of.others', 'others.Plugin.on' || n, 1 FROM ${many}`,
       undone: "DELETE FROM heddle_group WHERE event = '' OR grp = 'a b c' OR grp LIKE 'others%'",
     },
     heddle_parked: {
-      malformed: "INSERT INTO heddle_parked VALUES ('odd', 'k', 'none')",
-      foreign: `INSERT INTO heddle_parked SELECT id, '"k"', 'none' ${taken}`,
-      huge: `INSERT INTO heddle_parked SELECT id, n, 'none' FROM heddle_group, ${many}`,
+      malformed: `INSERT INTO heddle_parked VALUES (${isFile ? "'odd'" : '-1'}, 'k', 'none'${parked})`,
+      foreign: `INSERT INTO heddle_parked SELECT id, '"k"', 'none'${parked} ${taken}`,
+      huge: `INSERT INTO heddle_parked SELECT id, n${isFile ? '' : '::text'}, 'none'${parked} FROM heddle_group, ${many}`,
       undone: "DELETE FROM heddle_parked WHERE dead_letter = 'none'",
     },
   }

@@ -1,7 +1,7 @@
 /** Many runs one after another in this thread, and the story of one that fails. */
 
-import { Durable } from '../../../src/primary/event-log/durable.ts'
-import { StoredLetters } from '../../../src/primary/event-log/stored-letters.ts'
+import { Durable } from '../../../src/primary/event-store/durable.ts'
+import { StoredLetters } from '../../../src/primary/event-store/stored-letters.ts'
 import { Hub } from '../../../src/primary/events/hub.ts'
 import { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
 import { STEPS } from '../batch.ts'

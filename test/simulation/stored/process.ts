@@ -2,12 +2,11 @@
 
 import type { BlackBox } from '../../../src/contracts/registry.ts'
 import type { Lane } from '../../../src/primary/dispatch/lane.ts'
-import type { Durable } from '../../../src/primary/event-log/durable.ts'
-import type { StoredLetters } from '../../../src/primary/event-log/stored-letters.ts'
+import type { Durable } from '../../../src/primary/event-store/durable.ts'
+import type { StoredLetters } from '../../../src/primary/event-store/stored-letters.ts'
 import type { Hub } from '../../../src/primary/events/hub.ts'
 import type { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
 import { EventLog, LogPublisher } from '../../../src/runtime/event-log/event-log.ts'
-import { writeChanges } from '../../../src/runtime/event-log/write-changes.ts'
 import { writeStoreChanges } from '../../../src/runtime/event-store/write-changes.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import { LOG_MEMORY_BYTES, LogMemory } from '../../../src/transport/memory/log-memory.ts'
@@ -82,9 +81,7 @@ export class SimulatedProcess implements Holder {
       processes: { own: () => String(number), isKnownDead: (identity) => run.isKnownDead(Number(identity)) },
       onLost: () => run.lost(this),
       relay: null,
-      catchUp: () => this.subscribers.catchUp(),
-      writeLog: (changes) => writeChanges(database, changes, this.memory.epoch),
-      writeStore: (changes) => writeStoreChanges(database, changes),
+      write: (changes) => writeStoreChanges(database, changes),
       isAlive: (threadId) => threadId === 0,
       report: (level, message) => run.tell(() => `log: ${level} ${message}`),
     })
@@ -160,7 +157,7 @@ export class SimulatedProcess implements Holder {
     this.lanes.delete(lane)
     this.subscribers.leave(lane.asLane)
     this.subscribers.forget(lane.asLane, isDeath ? unread : NOTHING, isDeath ? BOX : null)
-    this.durable.laneGone(isDeath)
+    this.durable.laneGone()
     if (lane === this.#quarantine) {
       this.#quarantine = null
       if (this.#isQuarantineWanted) this.#wantQuarantine(true)
@@ -231,7 +228,7 @@ export class StoredLane implements Holder {
     const log = new EventLog(process.memory, () => database, plan.maxStored, this.#run.clockOf(this), draw)
     this.#publisher = new LogPublisher(log, (frame) => {
       const stored = { ...frame }
-      this.#say(() => process.durable.taken(stored, process.subscribers.threadOf(this.asLane)))
+      this.#say(() => process.durable.take(stored, process.subscribers.threadOf(this.asLane)))
     })
   }
 

@@ -1,7 +1,7 @@
 /** One run: the hub and the durable log as they are, over a real SQLite in memory whose connections, lanes and process fail. First faults, then all heals and everything must end. */
 import type { Clock } from '../../../src/core/schedule/clock.ts'
-import type { Durable } from '../../../src/primary/event-log/durable.ts'
-import type { StoredLetters } from '../../../src/primary/event-log/stored-letters.ts'
+import type { Durable } from '../../../src/primary/event-store/durable.ts'
+import type { StoredLetters } from '../../../src/primary/event-store/stored-letters.ts'
 import type { Hub } from '../../../src/primary/events/hub.ts'
 import type { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
@@ -296,8 +296,8 @@ export class StoredRun {
   }
 
   #lookAfter(process: SimulatedProcess): void {
-    const { epoch } = process.memory
-    if (epoch === 0 || this.#rows(`SELECT 1 FROM heddle_process WHERE epoch = ${epoch} AND adopter IS NULL`) > 0) return
+    const { member } = process.memory
+    if (member === 0 || this.#rows(`SELECT 1 FROM heddle_member WHERE id = ${member}`) > 0) return
     this.tell(() => `process ${process.number} is taken over`)
     process.isOut = true
     this.#endedEarly(process)

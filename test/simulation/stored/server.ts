@@ -6,7 +6,6 @@
 import Database from 'better-sqlite3'
 import type { Queryable, SqlValue } from '../../../src/contracts/db.ts'
 import { DbError } from '../../../src/core/errors/catalogue.ts'
-import { SLOT } from '../../../src/runtime/event-log/tables.ts'
 import type { LogDatabase } from '../../../src/runtime/event-store/database.ts'
 import type { Draw } from '../draw.ts'
 import type { DatabaseFaults, Holder, SimulatedStore } from './database.ts'
@@ -37,6 +36,9 @@ interface Listener {
 }
 
 type Params = readonly SqlValue[]
+
+// TODO: it runs the statements of the log before the event store; `--log postgres` has no use until it runs those of server-store.ts and slots.ts.
+const SLOT = '(hashtext(key) & 63)'
 
 /** Slots that a statement takes from together, and rows of each: as the statement has them. */
 const TAKEN_ROWS = 128

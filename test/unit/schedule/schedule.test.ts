@@ -2,8 +2,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Reminder, RepeatingTask } from '../../../src/core/schedule/repeating-task.ts'
 import { withTimeout } from '../../../src/core/schedule/waiting.ts'
-import { TimeHeap } from '../../../src/primary/event-log/due-events.ts'
-import { seededRandom } from '../../support/random.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
@@ -74,28 +72,6 @@ test('a reminder is due at once, and for each trouble once in its time', async (
   assert.deepEqual([reminder.isDue('a'), reminder.isDue('a'), reminder.isDue('b')], [true, false, true])
   await new Promise((resolve) => setTimeout(resolve, 35))
   assert.equal(reminder.isDue('a'), true)
-})
-
-test('a heap of times gives the first one first, and of two at the same time the smaller number', () => {
-  const random = seededRandom(7)
-  const heap = new TimeHeap()
-  const entries: [dueMs: number, item: number][] = []
-  const taken: (number | undefined)[] = []
-  const expected: number[] = []
-  const take = () => {
-    taken.push(heap.shift())
-    entries.sort(([dueMs, item], [otherMs, other]) => dueMs - otherMs || item - other)
-    expected.push(entries.shift()![1])
-  }
-  for (let item = 0; item < 2000; item++) {
-    const dueMs = random(100)
-    heap.push(dueMs, item)
-    entries.push([dueMs, item])
-    if (item % 3 === 0) take()
-  }
-  while (entries.length > 0) take()
-  assert.deepEqual(taken, expected)
-  assert.deepEqual([heap.size, heap.firstMs, heap.shift()], [0, Number.POSITIVE_INFINITY, undefined])
 })
 
 const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length

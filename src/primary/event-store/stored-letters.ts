@@ -89,7 +89,7 @@ export class StoredLetters implements DeadLetters {
     if (!letter.parked) return letter
     const { store } = this.#durable
     const { event, group, key } = placeOf(row)
-    const shown = store === null ? this.#hub.parked.shownOf(placeOf(row)) : await store.waitingFor(event, group, key!)
+    const shown = store === null ? {} : await store.waitingFor(event, group, key!)
     return { ...letter, ...shown }
   }
 
@@ -126,30 +126,12 @@ export class StoredLetters implements DeadLetters {
     if (letter === null || !this.#hub.hasConsumer(letter.event, letter.grp)) return null
     const frame = eventOf({ ...letter, id: letter.event_id, seq: 0 })
     if (frame === null) return null
-    const { store } = this.#durable
-    if (store !== null) {
-      const position = await store.moveIn(tx, id, letter.grp, frame)
-      return position === null ? null : { letter, position }
-    }
-    await this.#log.insertOwn(tx, [frame])
-    await tx.execute('UPDATE heddle_event SET is_split = 1 WHERE seq = $1', [frame.seq])
-    await tx.execute(
-      "INSERT INTO heddle_delivery (seq, grp, attempt, deaths, due_ms, error) VALUES ($1, $2, 1, 0, 0, '')",
-      [frame.seq, letter.grp],
-    )
-    await tx.execute("UPDATE heddle_dead SET replay = 'running', replay_seq = $1, replayed_ms = $2 WHERE id = $3", [
-      frame.seq,
-      this.#log.clock.nowMs(),
-      id,
-    ])
-    return { letter, position: frame.seq }
+    const position = (await this.#durable.store?.moveIn(tx, id, letter.grp, frame)) ?? null
+    return position === null ? null : { letter, position }
   }
 
   #goesOn(id: string, { letter, position }: ReplayedRow): void {
-    const { store, log } = this.#durable
-    if (store !== null) return store.replaying(id, letter.event, letter.grp, keyOf(letter.key), position)
-    if (Number(letter.is_parked) === 1) this.#hub.parked.replaying(placeOf(letter), id, position)
-    log?.feed.replaying(position)
+    this.#durable.store?.replaying(id, letter.event, letter.grp, keyOf(letter.key), position)
   }
 
   async #isReplayed(id: string, { position }: ReplayedRow): Promise<boolean> {
@@ -208,7 +190,7 @@ export class StoredLetters implements DeadLetters {
           [id],
         )
         const { rowCount } = await tx.execute("DELETE FROM heddle_dead WHERE id = $1 AND replay = ''", [id])
-        if (this.#durable.store !== null) await tx.execute('DELETE FROM heddle_parked WHERE dead_letter = $1', [id])
+        await tx.execute('DELETE FROM heddle_parked WHERE dead_letter = $1', [id])
         // Another process has replayed or deleted it meanwhile.
         if (rowCount === 0) letter = null
       })
@@ -232,10 +214,7 @@ export class StoredLetters implements DeadLetters {
   /** What has waited for it goes on. */
   #gone(id: string, letter: LetterRow): void {
     if (Number(letter.is_parked) !== 1) return
-    const { store } = this.#durable
-    if (store !== null) store.unpark(id, letter.event, letter.grp)
-    // One whose key is none has held up nothing.
-    else if (isKey(letter.key)) this.#hub.parked.letterGone(placeOf(letter), id)
+    this.#durable.store?.unpark(id, letter.event, letter.grp)
   }
 }
 

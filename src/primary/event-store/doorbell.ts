@@ -1,0 +1,129 @@
+// What members tell each other: one notification for many commits.
+import type { Clock } from '../../core/schedule/clock.ts'
+import type { LogDatabase } from '../../runtime/event-store/database.ts'
+
+/** Channel of the notifications of processes that share a database. */
+const CHANNEL = 'heddle_log'
+/** At most one notification in this time, milliseconds. */
+const GATHER_MS = 5
+/** With more names than this, the others look at all of their groups. A notification takes 8,000 bytes. */
+const NAMES_MAX = 64
+
+/** What has changed. */
+export interface News {
+  /** Events of these names have been committed; null: of any. */
+  events: readonly string[] | null
+  /** When the first row is due that waits for its time, milliseconds since the epoch; 0: none has come. */
+  dueMs: number
+  /** Members have come or gone, or a slot is free. */
+  members: boolean
+  /** Dead letters were replayed or deleted. */
+  letters: boolean
+}
+
+const EVERYTHING: News & { member?: number } = { events: null, dueMs: 0, members: true, letters: true }
+
+export interface DoorbellParts {
+  database: () => LogDatabase
+  clock: Clock
+  /** Number of this member. */
+  member: () => number
+  onNews: (news: News) => void
+}
+
+export class Doorbell {
+  readonly #parts: DoorbellParts
+  readonly #events = new Set<string>()
+  #dueMs = 0
+  #members = false
+  #letters = false
+  #isTelling = false
+  #stop: (() => void) | null = null
+
+  constructor(parts: DoorbellParts) {
+    this.#parts = parts
+  }
+
+  /** A server behind a pooler says nothing: then others are found out about once a second. */
+  open(): void {
+    this.#stop ??= this.#parts.database().listen?.(CHANNEL, (payload) => this.#hear(payload)) ?? null
+  }
+
+  close(): void {
+    this.#stop?.()
+    this.#stop = null
+  }
+
+  events(name: string): void {
+    this.#events.add(name)
+    this.#tell()
+  }
+
+  later(dueMs: number): void {
+    this.#dueMs = this.#dueMs === 0 ? dueMs : Math.min(this.#dueMs, dueMs)
+    this.#tell()
+  }
+
+  members(): void {
+    this.#members = true
+    this.#tell()
+  }
+
+  letters(): void {
+    this.#letters = true
+    this.#tell()
+  }
+
+  #tell(): void {
+    if (this.#isTelling) return
+    this.#isTelling = true
+    this.#parts.clock.after(GATHER_MS, () => void this.#send()).unref()
+  }
+
+  async #send(): Promise<void> {
+    await this.#notify()
+    this.#isTelling = false
+    if (this.#events.size > 0 || this.#dueMs > 0 || this.#members || this.#letters) this.#tell()
+  }
+
+  /** Tells the others at once that this member has changed. */
+  sayLast(): Promise<void> {
+    this.#members = true
+    return this.#notify()
+  }
+
+  async #notify(): Promise<void> {
+    const { database, member } = this.#parts
+    const news: News & { member: number } = {
+      member: member(),
+      events: this.#events.size > NAMES_MAX ? null : [...this.#events],
+      dueMs: this.#dueMs,
+      members: this.#members,
+      letters: this.#letters,
+    }
+    this.#events.clear()
+    this.#dueMs = 0
+    this.#members = this.#letters = false
+    try {
+      await database().execute('SELECT pg_notify($1, $2)', [CHANNEL, JSON.stringify(news)])
+    } catch {
+      // They look once a second.
+    }
+  }
+
+  /** @param payload empty when the connection is there again: some may have been missed */
+  #hear(payload: string): void {
+    const news = payload === '' ? EVERYTHING : newsIn(payload)
+    if (news !== null && news.member !== this.#parts.member()) this.#parts.onNews(news)
+  }
+}
+
+/** Null for what no member has written. */
+function newsIn(payload: string): (News & { member?: number }) | null {
+  try {
+    const news = JSON.parse(payload) as News & { member?: number }
+    return typeof news === 'object' && news !== null ? news : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,85 @@
+// Rows that have become visible behind the place up to which their group was read.
+import type { LogDatabase } from '../../runtime/event-store/database.ts'
+import { keyOf } from '../../runtime/event-store/event-columns.ts'
+import type { Horizon } from './horizon.ts'
+import type { Reader } from './reader.ts'
+import type { Slots } from './slots.ts'
+
+const LATE = `SELECT d.grp, d.slot, d.seq, coalesce(d.place, d.seq) AS place, d.key FROM unnest($2::int[], $3::bigint[]) AS c (grp, after)
+    JOIN heddle_delivery AS d ON d.grp = c.grp AND coalesce(d.place, d.seq) <= c.after WHERE d.seq > $1::bigint AND d.due_ms = 0
+  UNION ALL
+  SELECT DISTINCT d.grp, 0, 0, 0, NULL FROM unnest($2::int[], $3::bigint[]) AS c (grp, after)
+    JOIN heddle_delivery AS d ON d.grp = c.grp AND coalesce(d.place, d.seq) > c.after WHERE d.seq > $1::bigint AND d.due_ms = 0`
+
+interface LateRow {
+  grp: number
+  slot: number
+  /** 0: rows of the group have come behind the last one that was read. */
+  seq: number
+  place: number
+  key: string | null
+}
+
+export interface LateRowsParts {
+  database: () => LogDatabase
+  horizon: Horizon
+  reader: Reader
+  slots: Slots
+  isInHand: (seq: number) => boolean
+}
+
+/** Looks for rows below the places up to which the groups have been read, while nothing is published that would have them read. */
+export class LateRows {
+  readonly #parts: LateRowsParts
+  /** No row up to here is looked at again. */
+  #seen = 0
+  /** Rows that have left the hand while they were looked for. */
+  readonly #left = new Set<number>()
+  #isLooking = false
+
+  constructor(parts: LateRowsParts) {
+    this.#parts = parts
+  }
+
+  /** The end of rows is committed. */
+  left(seqs: readonly number[]): void {
+    if (this.#isLooking) for (const seq of seqs) this.#left.add(seq)
+  }
+
+  /** No page is read meanwhile. */
+  async look(): Promise<void> {
+    const { database, reader, horizon } = this.#parts
+    const decided = await horizon.refresh()
+    const cursors = [...reader.cursors]
+    this.#isLooking = true
+    try {
+      const rows = await database().query<LateRow>(LATE, [
+        this.#seen,
+        `{${cursors.map(({ group }) => group.id).join(',')}}`,
+        `{${cursors.map(({ after }) => after).join(',')}}`,
+      ])
+      for (const row of rows) this.#found(row)
+    } finally {
+      this.#isLooking = false
+      this.#left.clear()
+    }
+    this.#seen = decided
+  }
+
+  #found({ grp, slot, seq: number, place, key: column }: LateRow): void {
+    const { reader, slots, isInHand } = this.#parts
+    const [group, seq] = [Number(grp), Number(number)]
+    if (seq === 0) return reader.rangGroup(group)
+    if (isInHand(seq) || this.#left.has(seq) || slots.owned(group, Number(slot))?.state !== 'held') return
+    reader.late(group, Number(place), keyIn(column))
+  }
+}
+
+/** Null for what is no key: its row is read, and found to be none. */
+function keyIn(column: string | null): string | null {
+  try {
+    return keyOf(column)
+  } catch {
+    return null
+  }
+}

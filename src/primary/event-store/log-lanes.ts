@@ -1,0 +1,63 @@
+// Which thread writes the changes of the store.
+import type { EventLog } from '../../runtime/event-log/event-log.ts'
+import { writeStoreChanges } from '../../runtime/event-store/write-changes.ts'
+import type { StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
+import type { Lane } from '../dispatch/lane.ts'
+
+interface Written {
+  lane: Lane
+  resolve: (answer: StoreAnswer) => void
+  reject: (error: Error) => void
+}
+
+/** Lets the lane that has the least to do write changes of the log: a commit would hold up the listener. */
+export class LogLanes {
+  readonly #lanes: () => readonly Lane[]
+  readonly #log: EventLog
+  readonly #open = new Map<number, Written>()
+  #batch = 0
+
+  /**
+   * @param lanes those that take work
+   * @param log of the primary, where there is no lane
+   */
+  constructor(lanes: () => readonly Lane[], log: EventLog) {
+    this.#lanes = lanes
+    this.#log = log
+  }
+
+  write(changes: StoreChanges): Promise<StoreAnswer> {
+    let best: Lane | undefined
+    for (const lane of this.#lanes()) {
+      if (!lane.responsive || lane.state !== 'ready') continue
+      if (best === undefined || lane.requestsInFlight < best.requestsInFlight) best = lane
+    }
+    if (best === undefined) return this.#writeHere(changes)
+    const lane = best
+    const batch = ++this.#batch
+    return new Promise((resolve, reject) => {
+      this.#open.set(batch, { lane, resolve, reject })
+      lane.post({ type: 'log-write', batch, changes })
+    })
+  }
+
+  #writeHere(changes: StoreChanges): Promise<StoreAnswer> {
+    return writeStoreChanges(this.#log.database, changes)
+  }
+
+  written(batch: number, error: string | null, answer: StoreAnswer): void {
+    const open = this.#open.get(batch)
+    this.#open.delete(batch)
+    if (error === null) open?.resolve(answer)
+    else open?.reject(new Error(error))
+  }
+
+  /** The lane is gone: what it was to write is written by another. */
+  laneGone(lane: Lane): void {
+    for (const [batch, open] of this.#open) {
+      if (open.lane !== lane) continue
+      this.#open.delete(batch)
+      open.reject(new Error('the lane that was to write them is gone'))
+    }
+  }
+}

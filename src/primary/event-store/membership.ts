@@ -1,0 +1,257 @@
+// This process among those that share a database: what it looks at once a second, and what it tells the others.
+import { messageOf } from '../../core/errors/description.ts'
+import { type Clock, nextTurn, type Timer } from '../../core/schedule/clock.ts'
+import { withTimeout } from '../../core/schedule/waiting.ts'
+import type { LogDatabase } from '../../runtime/event-store/database.ts'
+import type { LogMemory } from '../../transport/memory/log-memory.ts'
+import type { Processes } from '../streams/process-identity.ts'
+import { Doorbell, type News } from './doorbell.ts'
+import { Horizon } from './horizon.ts'
+import { LateRows } from './late-rows.ts'
+import { Lease } from './lease.ts'
+import type { Reader } from './reader.ts'
+import { ServerStore } from './server-store.ts'
+import { Slots, type SlotsParts } from './slots.ts'
+
+/** How often members, slots and late rows are looked at, milliseconds. */
+const LOOK_MS = 1000
+/** What takes long is looked at less often: so many times as long as it takes. */
+const REST = 10
+/** How often rows of groups that are gone are looked for, milliseconds. */
+const ORPHANS_MS = 60_000
+/** How long the end of this process waits until the others know of it, milliseconds. */
+const LEAVE_MS = 1000
+
+export interface MembershipParts {
+  database: () => LogDatabase
+  clock: Clock
+  memory: LogMemory
+  /** Resolves when the groups of all subscribers here are stored. */
+  groupsAreStored: () => Promise<void>
+  /** REPLICA_ID. */
+  replica: string
+  processes: Processes
+  reader: () => Reader
+  isInHand: (seq: number) => boolean
+  slots: Pick<SlotsParts, 'suspects' | 'onTaken' | 'onDraining' | 'onGone' | 'written'>
+  /** A row waits for its time, milliseconds since the epoch; 0: nobody knows for when. */
+  onDue: (dueMs: number) => void
+  /** Others have taken over from this process. */
+  onLost: () => void
+  report: (level: 'WARNING' | 'INFO', message: string) => void
+}
+
+export class Membership {
+  readonly lease: Lease
+  readonly slots: Slots
+  readonly store: ServerStore
+  readonly doorbell: Doorbell
+  /** Dead letters that block keys, and are not committed yet. */
+  readonly storing = new Set<string>()
+  readonly #parts: MembershipParts
+  readonly #horizon: Horizon
+  #late: LateRows | null = null
+  #timer: Timer | undefined
+  #isLooking = false
+  #mustLookAgain = false
+  #others = 0
+  #fault: string | null = null
+  /** By the steady clock. */
+  #lateAtMs = 0
+  #lettersAtMs = 0
+  #orphansAtMs = 0
+  #isLateRunning = false
+  #areLettersRunning = false
+  #hasEnded = false
+
+  constructor(parts: MembershipParts) {
+    const { database, clock, memory, replica, processes } = parts
+    this.#parts = parts
+    const member = (): number => this.lease.id
+    this.lease = new Lease({ database, clock, memory, replica, processes })
+    this.slots = new Slots({ ...parts.slots, database, member, onReleased: () => this.doorbell.members() })
+    this.#horizon = new Horizon(database, clock)
+    this.store = new ServerStore({
+      database,
+      memory: parts.memory,
+      groupsAreStored: parts.groupsAreStored,
+      slots: () => this.slots,
+      horizon: this.#horizon,
+      member,
+      isInHand: parts.isInHand,
+      onLate: (group, place, key) => parts.reader().late(group, place, key),
+    })
+    this.doorbell = new Doorbell({ database, clock, member, onNews: (news) => this.#hear(news) })
+  }
+
+  /** Why the database cannot be used at present; null when it can. */
+  get fault(): string | null {
+    return this.#fault
+  }
+
+  /** Others take part. */
+  get hasOthers(): boolean {
+    return this.#others > 0
+  }
+
+  /** Gets a number, and looks at the others from now on. It may be called again. */
+  async join(): Promise<void> {
+    await this.lease.enter()
+    const { reader, isInHand, database, clock } = this.#parts
+    this.#late ??= new LateRows({ database, horizon: this.#horizon, reader: reader(), slots: this.slots, isInHand })
+    this.doorbell.open()
+    this.#timer ??= clock.every(LOOK_MS, () => void this.look()).unref()
+  }
+
+  /** The end of rows is committed. */
+  rowsLeft(seqs: readonly number[]): void {
+    this.#late?.left(seqs)
+    this.store.rowsLeft(seqs)
+  }
+
+  /** An event has been committed here. @param dueMs when it is due, milliseconds since the epoch; 0: at once */
+  ring(event: string, dueMs: number): void {
+    if (this.#others === 0) return
+    if (dueMs > 0) this.doorbell.later(dueMs)
+    else this.doorbell.events(event)
+  }
+
+  #hear({ events, dueMs, members, letters }: News): void {
+    const reader = this.#parts.reader()
+    if (dueMs > 0) this.#parts.onDue(dueMs)
+    if (events === null) reader.rangAll()
+    else for (const event of events) reader.rang(event)
+    if (members) {
+      this.slots.expectChange()
+      void this.look()
+    }
+    if (!letters) return
+    this.#lettersAtMs = this.#lateAtMs = 0
+    void this.look()
+  }
+
+  /** Renews the lease, and does what is to be done when members come or go; while it does so already, once more afterwards. */
+  async look(): Promise<void> {
+    if (this.lease.state !== 'held') return
+    if (this.#isLooking) {
+      this.#mustLookAgain = true
+      return
+    }
+    this.#isLooking = true
+    this.#mustLookAgain = false
+    try {
+      await this.#look()
+      if (this.#fault !== null) this.#parts.report('INFO', 'The event log can be used again')
+      this.#fault = null
+    } catch (error) {
+      const { state } = this.lease as { state: string }
+      if (state === 'lost') this.#lost()
+      const fault = `the event log cannot be used: ${messageOf(error)}`
+      if (this.#fault === null && state === 'held') this.#parts.report('WARNING', fault)
+      this.#fault = fault
+    } finally {
+      this.#isLooking = false
+    }
+    if (this.#mustLookAgain) await this.look()
+  }
+
+  #lost(): void {
+    this.#parts.clock.cancel(this.#timer)
+    this.#timer = undefined
+    this.slots.loseAll()
+    this.#parts.onLost()
+  }
+
+  async #look(): Promise<void> {
+    const { lease, slots, store } = this
+    await lease.renew()
+    let members = await lease.members()
+    const dead = lease.deadOf(members)
+    for (const { id, until, replica } of dead) {
+      if (!(await store.removeMember(Number(id), until))) continue
+      this.#parts.report('INFO', `The process ${replica} has ended: others take what it had`)
+      this.slots.expectChange()
+      this.#orphansAtMs = 0
+    }
+    if (dead.length > 0) members = await lease.members()
+    this.#others = members.length - 1
+    const seen = members
+      .map(({ id, groups }) => `${id}:${groups}`)
+      .sort()
+      .join()
+    slots.retryReleases()
+    await slots.look(
+      members.map(({ id }) => Number(id)),
+      seen,
+    )
+    this.#parts.onDue(0)
+    void this.#lookAtLateRows()
+    void this.#lookAtLetters()
+    await this.#deleteOrphans()
+  }
+
+  async #lookAtLateRows(): Promise<void> {
+    const { clock } = this.#parts
+    const startMs = clock.steadyMs()
+    if (this.#isLateRunning || startMs < this.#lateAtMs) return
+    this.#isLateRunning = true
+    try {
+      await this.store.inTurn(async () => {
+        // Whoever reads takes its page first.
+        await nextTurn(clock)
+        await this.#late!.look()
+      })
+      this.#lateAtMs = clock.steadyMs() + REST * (clock.steadyMs() - startMs) - LOOK_MS
+    } catch {
+      // The next look tries it again.
+    }
+    this.#isLateRunning = false
+  }
+
+  /** Dead letters that block keys here may have been replayed or deleted elsewhere. */
+  async #lookAtLetters(): Promise<void> {
+    const { clock, reader } = this.#parts
+    const startMs = clock.steadyMs()
+    // One that is committed meanwhile is not among those that are read.
+    const blocking = [...reader().blocking()].filter(({ letter }) => !this.storing.has(letter))
+    if (this.#areLettersRunning || blocking.length === 0 || startMs < this.#lettersAtMs) return
+    this.#areLettersRunning = true
+    try {
+      const still = await this.store.stillParked(blocking.map(({ letter }) => letter))
+      for (const { cursor, letter } of blocking) if (!still.has(letter)) reader().unpark(cursor.group.id, letter)
+      this.#lettersAtMs = clock.steadyMs() + REST * (clock.steadyMs() - startMs) - LOOK_MS
+    } catch {
+      // The next look tries it again.
+    }
+    this.#areLettersRunning = false
+  }
+
+  async #deleteOrphans(): Promise<void> {
+    const nowMs = this.#parts.clock.steadyMs()
+    if (nowMs < this.#orphansAtMs) return
+    this.#orphansAtMs = nowMs + ORPHANS_MS
+    await this.store.deleteOrphans()
+  }
+
+  /** Nothing more is taken: slots are given back as soon as nothing of them is in hand. */
+  end(): void {
+    this.slots.end()
+  }
+
+  /** Leaves what is left to the others, or to the next process. */
+  async leave(): Promise<void> {
+    const { clock } = this.#parts
+    clock.cancel(this.#timer)
+    if (this.#hasEnded || this.lease.state !== 'held') return
+    this.#hasEnded = true
+    this.lease.left()
+    // A server that is away must not hold up the end: the lease lapses.
+    await withTimeout(this.#remove(), LEAVE_MS, undefined, clock).catch(() => {})
+    this.doorbell.close()
+  }
+
+  async #remove(): Promise<void> {
+    await this.store.removeMember(this.lease.id, null)
+    await this.doorbell.sayLast()
+  }
+}

@@ -1,0 +1,403 @@
+// Reads the tables of the event store on PostgreSQL: the rows of the slots that this process has.
+import type { Queryable } from '../../contracts/db.ts'
+import { type LogDatabase, ownTransaction } from '../../runtime/event-store/database.ts'
+import { BROKER, type DeliveryRow } from '../../runtime/event-store/delivery-rows.ts'
+import { envelopeOf, keyColumnOf, keyOf } from '../../runtime/event-store/event-columns.ts'
+import { deleteRowsOf } from '../../runtime/event-store/server-changes.ts'
+import { unassignedOf } from '../../runtime/event-store/server-rows.ts'
+import { MEMBER_THREADS, SLOTS, slotOf } from '../../runtime/event-store/server-tables.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { LogMemory } from '../../transport/memory/log-memory.ts'
+import type { GroupKind } from '../../transport/store-changes.ts'
+import type { Horizon } from './horizon.ts'
+import type { OwnedSlot, Slots } from './slots.ts'
+import { type ClockJump, COLUMNS, deliveryOf, type MovedRow, SqlStore, type StoredGroup } from './sql-store.ts'
+import type { Page } from './store.ts'
+
+/** Of the rows that wait for groups of a member: those groups are stored, or it has ended. */
+const ASSIGNABLE = `grp < ${BROKER} AND NOT EXISTS (SELECT 1 FROM heddle_member AS m WHERE m.id = ${BROKER} - grp AND m.subscriptions < place)`
+const READ = `${COLUMNS}, slot, place IS NOT NULL AS has_place,
+  EXISTS (SELECT 1 FROM heddle_delivery WHERE grp < ${BROKER}) AS has_unassigned`
+/** Rows that have become visible behind the last one that was read, without what they hold. */
+const LATE = `SELECT ${READ.replace('envelope', "'' AS envelope").replace('payload', "'' AS payload")} FROM heddle_delivery
+  WHERE grp = $1 AND slot = ANY($5::int[]) AND coalesce(place, seq) > $4 AND coalesce(place, seq) <= $2 AND due_ms = 0`
+const BY_INDEX = 'SET LOCAL enable_seqscan = off'
+/** Rows of a key in hand, at most. */
+const KEY_IN_HAND = 64
+const KEY = `SELECT ${READ} FROM heddle_delivery WHERE grp = $1 AND key = $2 AND coalesce(place, seq) > $3 AND due_ms = 0 AND slot = ANY($5::int[])
+  ORDER BY coalesce(place, seq) LIMIT $4`
+const DELIVERY = 'thread, event_id, event, envelope, payload, key, due_ms, expires_ms'
+
+type ServerRow = DeliveryRow & { slot: number; has_place: boolean; has_unassigned: boolean }
+
+/** A group that begins to be here. */
+export interface NewGroup {
+  readonly event: string
+  readonly name: string
+  readonly kind: GroupKind
+  readonly seenMs: number
+}
+
+/** The rows of several slots in one order, each slot by its index. */
+const pageTexts = Array.from({ length: SLOTS + 1 }, (_, slots) => {
+  const arms = Array.from(
+    { length: slots },
+    (_, n) =>
+      `(SELECT ${READ} FROM heddle_delivery WHERE grp = $1 AND slot = $${6 + n} AND coalesce(place, seq) > $2 AND due_ms = 0
+        ORDER BY coalesce(place, seq) LIMIT $3)`,
+  )
+  return `(SELECT * FROM (${arms.join(' UNION ALL ')}) AS page ORDER BY place LIMIT $3) UNION ALL (${LATE})`
+})
+
+export interface ServerStoreParts {
+  database: () => LogDatabase
+  memory: LogMemory
+  /** Resolves when the groups of all subscribers here are stored. */
+  groupsAreStored: () => Promise<void>
+  slots: () => Slots
+  horizon: Horizon
+  /** Number of this process. */
+  member: () => number
+  isInHand: (seq: number) => boolean
+  /** A row is there that was not when the group was read past it. */
+  onLate: (group: number, place: number, key: string | null) => void
+}
+
+export class ServerStore extends SqlStore {
+  readonly #parts: ServerStoreParts
+  /** By group: up to here no row has become visible since it was looked at. */
+  readonly #examined = new Map<number, number>()
+  /** Rows that have left the hand while a page was on its way. */
+  readonly #left = new Set<number>()
+  /** The page, or the look for late rows, that is under way. */
+  #turn: Promise<unknown> = Promise.resolve()
+
+  constructor(parts: ServerStoreParts) {
+    super(parts.database, parts.memory, parts.groupsAreStored)
+    this.#parts = parts
+  }
+
+  #member(): number {
+    return this.#parts.member()
+  }
+
+  /** The end of rows is committed. */
+  rowsLeft(seqs: readonly number[]): void {
+    for (const seq of seqs) this.#left.add(seq)
+  }
+
+  /** One after another. */
+  inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(run)
+    this.#turn = turn.catch(() => {})
+    return turn
+  }
+
+  /**
+   * Rows that have become visible behind `after` are told of first: whoever has published one of them and then the next of its key had them committed
+   * in that order, and the page may have the second one.
+   */
+  override readGroup(group: number, after: number, limit: number): Promise<Page> {
+    return this.inTurn(async () => {
+      const slots = this.#readable(group)
+      if (slots.length === 0) return []
+      const decided = await this.#parts.horizon.refresh()
+      const examined = this.#examined.get(group) ?? 0
+      const numbers = slots.map(({ slot }) => slot)
+      const params = [group, after, limit, examined, `{${numbers.join(',')}}`, ...numbers]
+      this.#left.clear()
+      const rows = await this.#rowsOf(pageTexts[slots.length]!, params)
+      const page = rows.filter(({ place }) => Number(place) > after)
+      for (const row of rows) if (Number(row.place) <= after) this.#tellOfLate(group, row)
+      this.#examined.set(group, decided)
+      return this.#pageOf(slots, page)
+    })
+  }
+
+  /** From its first row that may have become visible since it was read. */
+  override readKey(group: number, key: string, after: number, limit: number): Promise<Page> {
+    return this.inTurn(async () => {
+      const slots = this.#readable(group)
+      if (slots.length === 0) return []
+      const { isInHand } = this.#parts
+      const from = Math.min(after, this.#examined.get(group) ?? 0)
+      const list = `{${slots.map(({ slot }) => slot).join(',')}}`
+      this.#left.clear()
+      const rows = await this.#rowsOf(KEY, [group, key, from, limit + KEY_IN_HAND, list])
+      const isKnown = (seq: number): boolean => isInHand(seq) || this.#left.has(seq)
+      const fresh = rows.filter(({ seq, place }) => Number(place) > after || !isKnown(Number(seq)))
+      return this.#pageOf(slots, fresh.slice(0, limit))
+    })
+  }
+
+  #readable(group: number): OwnedSlot[] {
+    return this.#parts.slots().readable(group)
+  }
+
+  #tellOfLate(group: number, { seq: number, place, key: column }: ServerRow): void {
+    const { isInHand, onLate } = this.#parts
+    const seq = Number(number)
+    if (isInHand(seq) || this.#left.has(seq)) return
+    let key: string | null = null
+    try {
+      key = keyOf(column)
+    } catch {
+      // It is read, and found to be no key.
+    }
+    onLate(group, Number(place), key)
+  }
+
+  async #rowsOf(sql: string, params: (string | number)[]): Promise<ServerRow[]> {
+    for (;;) {
+      const rows = await ownTransaction(this.database, async (tx) => {
+        // The plan was made when the table was empty, and is kept: it must not read the whole table when that is large.
+        const [, page] = await Promise.all([tx.execute(BY_INDEX), tx.query<ServerRow>(sql, params)])
+        return page
+      })
+      // What its publisher had stored before a row of the page is older.
+      if (rows[0]?.has_unassigned !== true || !(await this.hasUnassigned())) return rows
+      await this.assign()
+    }
+  }
+
+  async #pageOf(readable: readonly OwnedSlot[], rows: readonly ServerRow[]): Promise<Page> {
+    const slots = new Map(readable.map((owned) => [owned.slot, owned]))
+    const since = rows.some(({ has_place }) => has_place) ? await this.#replaysSince() : null
+    return rows.map((row) =>
+      Object.assign(deliveryOf(row), {
+        slot: slots.get(Number(row.slot))!,
+        ...(since === null || !since.has(Number(row.seq)) ? {} : { replayedMs: since.get(Number(row.seq))! }),
+      }),
+    )
+  }
+
+  async #replaysSince(): Promise<Map<number, number>> {
+    return new Map((await this.replays()).map(({ seq, sinceMs }) => [seq, sinceMs]))
+  }
+
+  // ── groups ────────────────────────────────────────────────────────────────
+
+  override async groups(): Promise<StoredGroup[]> {
+    const rows = await this.database.query<{
+      id: number
+      event: string
+      grp: string
+      kind: GroupKind
+      seen_ms: number
+      is_elsewhere: boolean
+    }>(
+      `SELECT id, event, grp, kind, seen_ms, EXISTS (SELECT 1 FROM heddle_member_group AS m WHERE m.grp = g.id AND m.member <> $1) AS is_elsewhere
+       FROM heddle_group AS g WHERE member = 0`,
+      [this.#member()],
+    )
+    return rows.map(({ id, event, grp, kind, seen_ms, is_elsewhere }) => ({
+      id: Number(id),
+      event,
+      group: grp,
+      kind,
+      seenMs: Number(seen_ms),
+      isElsewhere: is_elsewhere,
+    }))
+  }
+
+  /** Groups are here from now on: what is published makes rows for them. @returns their numbers */
+  join(groups: readonly NewGroup[]): Promise<number[]> {
+    return ownTransaction(this.database, async (tx) => {
+      const ids: number[] = []
+      for (const { event, name, kind, seenMs } of groups) {
+        const isShared = kind === 'group'
+        const { rows } = await tx.execute<{ id: number }>(
+          `INSERT INTO heddle_group (event, grp, kind, member, seen_ms) VALUES ($1, $2, $3, $4, $5)
+           ON CONFLICT (event, grp, kind, member) DO UPDATE SET seen_ms = excluded.seen_ms RETURNING id`,
+          [event, name, kind, isShared ? 0 : this.#member(), seenMs],
+        )
+        const id = Number(rows[0]!.id)
+        ids.push(id)
+        if (isShared) await this.#share(tx, id)
+        else
+          await tx.execute(
+            'INSERT INTO heddle_slot (grp, slot, member, epoch) VALUES ($1, 0, $2, 1) ON CONFLICT DO NOTHING',
+            [id, this.#member()],
+          )
+      }
+      await this.#changed(tx)
+      return ids
+    })
+  }
+
+  /** What was published before so many subscriptions, and those of the boot, has its groups. */
+  async subscriptionsStored(subscriptions: number): Promise<void> {
+    await this.database.execute('UPDATE heddle_member SET subscriptions = greatest(subscriptions, $1) WHERE id = $2', [
+      subscriptions,
+      this.#member(),
+    ])
+  }
+
+  /** The broker takes rows here. */
+  joinBroker(): Promise<void> {
+    return ownTransaction(this.database, async (tx) => {
+      await this.#share(tx, BROKER)
+      await this.#changed(tx)
+    })
+  }
+
+  async #share(tx: Queryable, group: number): Promise<void> {
+    await tx.execute(
+      `INSERT INTO heddle_slot (grp, slot) SELECT $1::int, generate_series(0, ${SLOTS - 1}) ON CONFLICT DO NOTHING`,
+      [group],
+    )
+    await tx.execute('INSERT INTO heddle_member_group (member, grp) VALUES ($1, $2) ON CONFLICT DO NOTHING', [
+      this.#member(),
+      group,
+    ])
+  }
+
+  /** Groups are no longer here: others may take their slots. */
+  leave(groups: readonly number[]): Promise<void> {
+    return ownTransaction(this.database, async (tx) => {
+      await tx.execute('DELETE FROM heddle_member_group WHERE member = $1 AND grp = ANY($2::int[])', [
+        this.#member(),
+        `{${groups.join(',')}}`,
+      ])
+      await this.#changed(tx)
+    })
+  }
+
+  async #changed(tx: Queryable): Promise<void> {
+    await tx.execute('UPDATE heddle_member SET groups = groups + 1 WHERE id = $1', [this.#member()])
+  }
+
+  // ── members ───────────────────────────────────────────────────────────────
+
+  /**
+   * A member has ended: what it alone had goes with it.
+   * @param until its lease as it was seen; null: this member itself, which gives its slots back
+   * @returns false when it was renewed meanwhile, or another one does it
+   */
+  removeMember(member: number, until: string | null): Promise<boolean> {
+    return ownTransaction(this.database, async (tx) => {
+      if (until === null) await tx.execute('UPDATE heddle_slot SET member = NULL WHERE member = $1', [member])
+      const { rowCount } = await tx.execute(
+        'DELETE FROM heddle_member WHERE id = $1 AND ($2::text IS NULL OR CAST(until AS text) = $2::text)',
+        [member, until],
+      )
+      if (rowCount === 0) return false
+      await tx.execute('DELETE FROM heddle_member_group WHERE member = $1', [member])
+      const { rows } = await tx.execute<{ id: number }>('DELETE FROM heddle_group WHERE member = $1 RETURNING id', [
+        member,
+      ])
+      if (rows.length > 0)
+        await deleteRowsOf(
+          tx,
+          rows.map(({ id }) => Number(id)),
+        )
+      return true
+    })
+  }
+
+  /** Deletes rows of groups that are gone: their publishers did not see that. Finds the groups by the indexes. */
+  async deleteOrphans(): Promise<void> {
+    const rows = await this.database.query<{ grp: number }>(
+      `WITH RECURSIVE found (grp) AS (
+         (SELECT min(grp) FROM heddle_delivery WHERE due_ms = 0 AND grp > 0)
+         UNION ALL SELECT (SELECT min(grp) FROM heddle_delivery WHERE due_ms = 0 AND grp > found.grp) FROM found WHERE found.grp IS NOT NULL),
+       later (grp) AS (
+         (SELECT min(grp) FROM heddle_delivery WHERE due_ms > 0 AND grp > 0)
+         UNION ALL SELECT (SELECT min(grp) FROM heddle_delivery WHERE due_ms > 0 AND grp > later.grp) FROM later WHERE later.grp IS NOT NULL)
+       SELECT every.grp FROM (SELECT grp FROM found UNION SELECT grp FROM later) AS every WHERE every.grp IS NOT NULL
+         AND NOT EXISTS (SELECT 1 FROM heddle_group AS g WHERE g.id = every.grp)`,
+    )
+    if (rows.length === 0) return
+    const groups = `{${rows.map(({ grp }) => grp).join(',')}}`
+    await this.database.execute('DELETE FROM heddle_delivery WHERE grp = ANY($1::int[])', [groups])
+  }
+
+  // ── what differs from a file ──────────────────────────────────────────────
+
+  override async lastSeq(): Promise<number> {
+    const row = await this.database.queryOne<{ last: number }>(
+      'SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS last FROM heddle_delivery_seq',
+    )
+    return Number(row!.last)
+  }
+
+  /** Of the slots that this process has. */
+  override async firstDueMs(): Promise<number> {
+    const row = await this.database.queryOne<{ due_ms: number | null }>(
+      `SELECT min(d.due_ms) AS due_ms FROM heddle_slot AS s CROSS JOIN LATERAL (
+         SELECT due_ms FROM heddle_delivery WHERE grp = s.grp AND slot = s.slot AND due_ms > 0 ORDER BY due_ms LIMIT 1) AS d
+       WHERE s.member = $1`,
+      [this.#member()],
+    )
+    return row?.due_ms == null ? Number.POSITIVE_INFINITY : Number(row.due_ms)
+  }
+
+  protected override ofThisProcess(_: ClockJump): string {
+    const first = this.#member() * MEMBER_THREADS
+    return `thread >= ${first} AND thread < ${first + MEMBER_THREADS}`
+  }
+
+  override async moveIn(
+    tx: Queryable,
+    letter: string,
+    group: number,
+    frame: EventFrame,
+    nowMs: number,
+  ): Promise<MovedRow> {
+    const dead = await tx.queryOne<{ place: number }>('SELECT place FROM heddle_dead WHERE id = $1', [letter])
+    const own = await tx.queryOne<{ member: number }>('SELECT member FROM heddle_group WHERE id = $1', [group])
+    const key = keyColumnOf(frame.key)
+    const slot = Number(own?.member ?? 0) > 0 ? '0' : slotOf('$7::text')
+    const { rows } = await tx.execute<{ seq: number; place: number }>(
+      `INSERT INTO heddle_delivery (seq, place, grp, slot, thread, event_id, event, envelope, payload, key)
+       SELECT n.seq, coalesce($1::bigint, n.seq), $2::int, ${slot}, 0, $3, $4, $5, $6, $7::text FROM (SELECT nextval('heddle_delivery_seq') AS seq) AS n
+       RETURNING seq, place`,
+      [Number(dead!.place) || null, group, frame.id, frame.event, envelopeOf(frame), frame.payload, key],
+    )
+    const [seq, place] = [Number(rows[0]!.seq), Number(rows[0]!.place)]
+    await tx.execute('DELETE FROM heddle_parked WHERE dead_letter = $1', [letter])
+    await tx.execute("UPDATE heddle_dead SET replay = 'running', replay_seq = $1, replayed_ms = $2 WHERE id = $3", [
+      seq,
+      nowMs,
+      letter,
+    ])
+    return { seq, place }
+  }
+
+  /** Of some dead letters those that still block a key. */
+  async stillParked(letters: readonly string[]): Promise<Set<string>> {
+    const rows = await this.database.query<{ dead_letter: string }>(
+      'SELECT dead_letter FROM heddle_parked WHERE dead_letter IN (SELECT json_array_elements_text($1::json))',
+      [JSON.stringify(letters)],
+    )
+    return new Set(rows.map(({ dead_letter }) => dead_letter))
+  }
+
+  /** Unless other processes still use the broker. */
+  override async takeBackRelayed(): Promise<void> {
+    await this.database.execute(
+      `UPDATE heddle_delivery SET grp = $1, place = 0 WHERE grp = ${BROKER}
+       AND NOT EXISTS (SELECT 1 FROM heddle_member_group WHERE grp = ${BROKER} AND member <> $2)`,
+      [unassignedOf(this.#member()), this.#member()],
+    )
+  }
+
+  override async hasUnassigned(): Promise<boolean> {
+    return (await this.database.queryOne(`SELECT 1 AS found FROM heddle_delivery WHERE ${ASSIGNABLE} LIMIT 1`)) !== null
+  }
+
+  /** Gives the groups the rows that members had stored before their groups were known, at their places. */
+  override async assign(): Promise<void> {
+    const isForGroups = this.recipients !== 'broker'
+    const from = DELIVERY.split(', ')
+      .map((column) => `d.${column}`)
+      .join(', ')
+    const group = isForGroups ? 'g.id' : String(BROKER)
+    const slot = isForGroups ? 'CASE WHEN g.member > 0 THEN 0 ELSE d.slot END' : 'd.slot'
+    const join = isForGroups ? ' JOIN heddle_group AS g ON g.event = d.event' : ''
+    await this.database.execute(
+      `WITH moved AS (DELETE FROM heddle_delivery WHERE ${ASSIGNABLE} RETURNING *)
+       INSERT INTO heddle_delivery (place, grp, slot, ${DELIVERY}) SELECT d.seq, ${group}, ${slot}, ${from} FROM moved AS d${join} ORDER BY d.seq`,
+    )
+  }
+}

@@ -1,0 +1,384 @@
+// Which slots of which groups this process has: it alone reads and changes their rows.
+import { type LogDatabase, ownTransaction } from '../../runtime/event-store/database.ts'
+import { SLOTS } from '../../runtime/event-store/server-tables.ts'
+import type { Group } from './cursor.ts'
+
+/**
+ * ```
+ *            another member should have it          nothing of it is in hand
+ *   held ────────────────────────────────► draining ───────────────────────► released
+ *    │  ◄────────────────────────────────    │
+ *    │            no longer                  │
+ *    └──────────────► lost ◄─────────────────┘
+ *            another member has taken it
+ * ```
+ */
+export type SlotState = 'held' | 'draining' | 'released' | 'lost'
+
+/** A slot of a group, from its taking to its end here. */
+export interface OwnedSlot {
+  readonly group: number
+  readonly slot: number
+  readonly epoch: number
+  state: SlotState
+  /** Rows in hand. */
+  inHand: number
+}
+
+/** A blocked key, as it is stored. */
+export interface ParkedInSlot {
+  slot: number
+  key: string
+  deadLetter: string
+  place: number
+}
+
+interface SlotRow {
+  grp: number
+  slot: number
+  member: number | null
+  epoch: number
+}
+
+export interface SlotsParts {
+  database: () => LogDatabase
+  /** Number of this member. */
+  member: () => number
+  /** Rows of a slot that a process may have died of, at most. */
+  suspects: number
+  /** Slots of a group are this process's from now on. @param parked their blocked keys, as they are stored */
+  onTaken: (slots: readonly OwnedSlot[], parked: readonly ParkedInSlot[]) => void
+  /** Nothing more of it begins. */
+  onDraining: (slot: OwnedSlot) => void
+  /** It is no longer this process's. */
+  onGone: (slot: OwnedSlot) => void
+  /** Resolves when everything that is to be written is. */
+  written: () => Promise<void>
+  /** Other members may take slots. */
+  onReleased: () => void
+}
+
+/** Whoever may have had a slot, and did not release it, may have died of one of its rows. */
+const TAKE = `WITH free AS (
+    SELECT s.grp, s.slot, s.member FROM heddle_slot AS s JOIN unnest($2::int[], $3::int[]) AS w (grp, slot) ON s.grp = w.grp AND s.slot = w.slot
+    WHERE s.member IS NULL OR s.member = $1 OR NOT EXISTS (SELECT 1 FROM heddle_member WHERE id = s.member)
+    ORDER BY s.grp, s.slot FOR UPDATE OF s)
+  UPDATE heddle_slot AS s SET member = $1, epoch = s.epoch + 1 FROM free
+  WHERE s.grp = free.grp AND s.slot = free.slot AND EXISTS (SELECT 1 FROM heddle_member WHERE id = $1)
+  RETURNING s.grp, s.slot, s.epoch, free.member`
+const SUSPECT = `UPDATE heddle_delivery AS d SET crashes = d.crashes + 1
+  FROM unnest($1::int[], $2::int[]) AS t (grp, slot) CROSS JOIN LATERAL (
+    SELECT seq FROM heddle_delivery WHERE grp = t.grp AND slot = t.slot AND due_ms = 0 ORDER BY coalesce(place, seq) LIMIT $3::int) AS first
+  WHERE d.seq = first.seq`
+const PARKED = `SELECT p.grp, p.slot, p.key, p.dead_letter, d.place FROM heddle_parked AS p JOIN heddle_dead AS d ON d.id = p.dead_letter
+  JOIN unnest($1::int[], $2::int[]) AS t (grp, slot) ON p.grp = t.grp AND p.slot = t.slot`
+const RELEASE = 'UPDATE heddle_slot SET member = NULL WHERE grp = $1 AND slot = $2 AND epoch = $3 AND member = $4'
+
+const arrayOf = (numbers: readonly number[]): string => `{${numbers.join(',')}}`
+
+export class Slots {
+  readonly #parts: SlotsParts
+  /** By group and slot. */
+  readonly #owned = new Map<number, Map<number, OwnedSlot>>()
+  /** Groups that processes share. */
+  readonly #shared = new Map<number, Group>()
+  /** Lost ones of which something is still under way. */
+  readonly #lost = new Set<OwnedSlot>()
+  readonly #releasing = new Set<OwnedSlot>()
+  #isEnding = false
+  /** What `look` was told last. */
+  #seen = ''
+  #mustLook = true
+
+  constructor(parts: SlotsParts) {
+    this.#parts = parts
+  }
+
+  // ── what this process has ─────────────────────────────────────────────────
+
+  /** Slots of a group whose rows may be given out. */
+  readable(group: number): OwnedSlot[] {
+    const readable: OwnedSlot[] = []
+    for (const owned of this.#owned.get(group)?.values() ?? []) if (owned.state === 'held') readable.push(owned)
+    return readable
+  }
+
+  owned(group: number, slot: number): OwnedSlot | undefined {
+    return this.#owned.get(group)?.get(slot)
+  }
+
+  get count(): number {
+    let count = 0
+    for (const slots of this.#owned.values()) count += slots.size
+    return count
+  }
+
+  // ── groups ────────────────────────────────────────────────────────────────
+
+  /** A group that processes share: from the next look on this one takes its part of it. */
+  add(group: Group): void {
+    this.#shared.set(group.id, group)
+    this.#mustLook = true
+  }
+
+  /** A group of this process alone, with its only slot. */
+  addOwn({ id }: Group): void {
+    this.#set({ group: id, slot: 0, epoch: 1, state: 'held', inHand: 0 })
+  }
+
+  /** Nobody here takes its rows any more. */
+  remove(group: Group): void {
+    const isShared = this.#shared.delete(group.id)
+    const slots = [...(this.#owned.get(group.id)?.values() ?? [])]
+    if (isShared) for (const owned of slots) this.#drain(owned)
+    else for (const owned of slots) this.#gone(owned, 'released')
+  }
+
+  /** This process ends: it gives back each slot as soon as it can. */
+  end(): void {
+    this.#isEnding = true
+    for (const slots of this.#owned.values())
+      for (const owned of [...slots.values()]) if (this.#shared.has(owned.group)) this.#drain(owned)
+  }
+
+  #set(owned: OwnedSlot): void {
+    const slots = this.#owned.get(owned.group)
+    if (slots === undefined) this.#owned.set(owned.group, new Map([[owned.slot, owned]]))
+    else slots.set(owned.slot, owned)
+  }
+
+  // ── taking and giving back ────────────────────────────────────────────────
+
+  expectChange(): void {
+    this.#mustLook = true
+  }
+
+  /**
+   * Takes the slots that this member should have and that are free, and gives back those that others should have.
+   * @param members those that are known, in an order that is the same everywhere
+   * @param seen changes when members or their groups change
+   */
+  async look(members: readonly number[], seen: string): Promise<void> {
+    if (this.#shared.size === 0 || (!this.#mustLook && seen === this.#seen)) return
+    const { database, member } = this.#parts
+    const me = member()
+    this.#mustLook = false
+    const groups = arrayOf([...this.#shared.keys()])
+    const having = await database().query<{ grp: number; member: number }>(
+      'SELECT grp, member FROM heddle_member_group WHERE grp = ANY($1::int[])',
+      [groups],
+    )
+    const rows = await database().query<SlotRow>(
+      'SELECT grp, slot, member, epoch FROM heddle_slot WHERE grp = ANY($1::int[])',
+      [groups],
+    )
+    const assigned = assignments([...this.#shared.keys()], having, members)
+    const wanted: SlotRow[] = []
+    const again: OwnedSlot[] = []
+    let isComplete = true
+    for (const row of rows) {
+      const [group, slot] = [Number(row.grp), Number(row.slot)]
+      const owner = row.member === null ? null : Number(row.member)
+      let owned = this.owned(group, slot)
+      if (owned !== undefined && !this.#releasing.has(owned) && (owner !== me || Number(row.epoch) !== owned.epoch)) {
+        // It may have been taken or released since the rows were read.
+        if (owned.epoch <= Number(row.epoch)) this.lose(owned)
+        owned = undefined
+        isComplete = false
+        continue
+      }
+      const isMine = !this.#isEnding && assigned.get(group)?.[slot] === me
+      if (owned === undefined) {
+        if (!isMine) continue
+        isComplete = false
+        const isFree = owner === null || owner === me || !members.includes(owner)
+        if (isFree && !this.#isUnderWay(group, slot)) wanted.push(row)
+      } else if (!isMine) this.#drain(owned)
+      else if (owned.state === 'draining' && !this.#releasing.has(owned)) again.push(owned)
+    }
+    await this.#open(again)
+    if (wanted.length > 0) await this.#take(wanted)
+    this.#seen = seen
+    // Those that others have to release first.
+    if (!isComplete) this.#mustLook = true
+  }
+
+  /** Rows of an earlier epoch have not ended here. */
+  #isUnderWay(group: number, slot: number): boolean {
+    for (const lost of this.#lost) if (lost.group === group && lost.slot === slot) return true
+    return false
+  }
+
+  async #take(rows: readonly SlotRow[]): Promise<void> {
+    const { database, member, suspects } = this.#parts
+    const me = member()
+    const taken = await ownTransaction(database(), async (tx) => {
+      const { rows: slots } = await tx.execute<SlotRow>(TAKE, [
+        me,
+        arrayOf(rows.map(({ grp }) => Number(grp))),
+        arrayOf(rows.map(({ slot }) => Number(slot))),
+      ])
+      const crashed = slots.filter((row) => row.member !== null && Number(row.member) !== me)
+      if (crashed.length > 0) await tx.execute(SUSPECT, [...listsOf(crashed), suspects])
+      return slots
+    })
+    const owned = taken.map(
+      ({ grp, slot, epoch }): OwnedSlot => ({
+        group: Number(grp),
+        slot: Number(slot),
+        epoch: Number(epoch),
+        state: 'held',
+        inHand: 0,
+      }),
+    )
+    await this.#open(owned)
+  }
+
+  /** Their rows are given out from now on, but for those of blocked keys. */
+  async #open(slots: readonly OwnedSlot[]): Promise<void> {
+    if (slots.length === 0) return
+    const lists = [arrayOf(slots.map(({ group }) => group)), arrayOf(slots.map(({ slot }) => slot))]
+    const parked = await this.#parts
+      .database()
+      .query<{ grp: number; slot: number; key: string; dead_letter: string; place: number }>(PARKED, lists)
+    for (const group of new Set(slots.map((each) => each.group))) {
+      const its = slots.filter((each) => each.group === group && each.state !== 'released' && each.state !== 'lost')
+      for (const owned of its) {
+        owned.state = 'held'
+        this.#set(owned)
+      }
+      const keys = parked.filter(({ grp }) => Number(grp) === group)
+      if (this.#shared.has(group))
+        this.#parts.onTaken(
+          its,
+          keys.map(({ slot, key, dead_letter, place }) => ({
+            slot: Number(slot),
+            key,
+            deadLetter: dead_letter,
+            place: Number(place),
+          })),
+        )
+      // Nobody here takes its rows any more, or this process ends.
+      if (!this.#shared.has(group) || this.#isEnding) for (const owned of its) this.#drain(owned)
+    }
+  }
+
+  #drain(owned: OwnedSlot): void {
+    if (owned.state !== 'held') return
+    owned.state = 'draining'
+    this.#parts.onDraining(owned)
+    this.#releaseIfEmpty(owned)
+  }
+
+  /** A row of a slot has left the hand. */
+  rowLeft(owned: OwnedSlot): void {
+    owned.inHand--
+    if (owned.inHand > 0) return
+    if (this.#lost.delete(owned)) this.#mustLook = true
+    this.#releaseIfEmpty(owned)
+  }
+
+  #releaseIfEmpty(owned: OwnedSlot): void {
+    if (owned.state !== 'draining' || owned.inHand > 0 || this.#releasing.has(owned)) return
+    this.#releasing.add(owned)
+    void this.#release(owned)
+  }
+
+  async #release(owned: OwnedSlot): Promise<void> {
+    const { database, member, written, onReleased } = this.#parts
+    const { group, slot, epoch } = owned
+    try {
+      await written()
+      if (owned.state === 'draining') {
+        await database().execute(RELEASE, [group, slot, epoch, member()])
+        this.#gone(owned, 'released')
+        onReleased()
+      }
+    } catch {
+      // The next look finds out whether it is released, and tries it again.
+    }
+    this.#releasing.delete(owned)
+    this.#mustLook = true
+  }
+
+  /** Slots that should have been released, when that failed. */
+  retryReleases(): void {
+    for (const slots of this.#owned.values()) for (const owned of [...slots.values()]) this.#releaseIfEmpty(owned)
+  }
+
+  /** Another member has taken it. */
+  lose(owned: OwnedSlot): void {
+    if (owned.state === 'lost' || owned.state === 'released') return
+    if (owned.inHand > 0) this.#lost.add(owned)
+    this.#gone(owned, 'lost')
+  }
+
+  #gone(owned: OwnedSlot, state: 'released' | 'lost'): void {
+    owned.state = state
+    const slots = this.#owned.get(owned.group)
+    if (slots?.get(owned.slot) === owned) slots.delete(owned.slot)
+    if (slots?.size === 0) this.#owned.delete(owned.group)
+    this.#mustLook = true
+    this.#parts.onGone(owned)
+  }
+
+  /** This member is gone: nothing is its own any more. */
+  loseAll(): void {
+    for (const slots of [...this.#owned.values()]) for (const owned of [...slots.values()]) this.lose(owned)
+    this.#mustLook = true
+  }
+}
+
+const listsOf = (rows: readonly SlotRow[]): [string, string] => [
+  arrayOf(rows.map(({ grp }) => Number(grp))),
+  arrayOf(rows.map(({ slot }) => Number(slot))),
+]
+
+/**
+ * Which member should have each slot of some groups: rendezvous hashing, of which no member gets more than its share.
+ * Source: V. Mirrokni, M. Thorup and M. Zadimoghaddam, "Consistent Hashing with Bounded Loads", 2018.
+ */
+export function assignments(
+  groups: readonly number[],
+  having: readonly { grp: number; member: number }[],
+  members: readonly number[],
+): Map<number, number[]> {
+  const known = new Set(members)
+  const byGroup = new Map<number, number[]>(groups.map((group) => [group, []]))
+  for (const { grp, member } of having) if (known.has(Number(member))) byGroup.get(Number(grp))?.push(Number(member))
+  return new Map(
+    [...byGroup].map(([group, its]) => [
+      group,
+      assignmentOf(
+        group,
+        its.sort((a, b) => a - b),
+      ),
+    ]),
+  )
+}
+
+function assignmentOf(group: number, members: readonly number[]): number[] {
+  if (members.length === 0) return []
+  const most = Math.ceil(SLOTS / members.length)
+  const counts = new Map(members.map((member) => [member, 0]))
+  return Array.from({ length: SLOTS }, (_, slot) => {
+    let best = -1
+    let bestScore = -1
+    for (const member of members) {
+      const score = mixed(mixed(member) ^ mixed(group * SLOTS + slot))
+      if (counts.get(member)! >= most || score <= bestScore) continue
+      best = member
+      bestScore = score
+    }
+    counts.set(best, counts.get(best)! + 1)
+    return best
+  })
+}
+
+/** Source: the finalizer of A. Appleby's MurmurHash3. */
+function mixed(value: number): number {
+  let hash = value | 0
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return (hash ^ (hash >>> 16)) >>> 0
+}

@@ -1,0 +1,85 @@
+// The statements that insert events on PostgreSQL.
+import type { SqlValue } from '../../contracts/db.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import { BROKER, type Recipients } from './delivery-rows.ts'
+import { dueMsOf, envelopeOf, keyColumnOf } from './event-columns.ts'
+import { MEMBER_THREADS, slotOf } from './server-tables.ts'
+
+/** Events of one statement at most, and the sizes of statements: few, so that each is prepared once. A short one is filled up with nulls. */
+export const SERVER_MAX_ROWS = 256
+const SIZES = [1, 4, 16, 64, 128, SERVER_MAX_ROWS]
+
+const COLUMNS = ['id', 'event', 'envelope', 'payload', 'key', 'due_ms', 'expires_ms'] as const
+/** For the first row: a list of values has no table to take them from. */
+const TYPES = ['text', 'text', 'text', 'text', 'text', 'bigint', 'bigint'] as const
+
+/** The group of rows that a member has stored before its groups were known. */
+export const unassignedOf = (member: number): number => BROKER - member
+
+/** A thread of a member, for the column `thread`. */
+export const threadOf = (member: number, thread: number): number => member * MEMBER_THREADS + thread
+
+/** What a statement for no subscribed group has before the events: thread, group, and how many subscriptions must have their groups stored. */
+const HEAD = { groups: 1, others: 3 } as const
+
+/**
+ * $1 is the thread, $2 the group of rows that are for no subscribed group, $3 their `place`.
+ * The transaction has a number before a `seq` is drawn: whoever sees all transactions below a number ended knows that no lower `seq` becomes visible.
+ */
+function textOf(isForGroups: boolean, size: number): string {
+  const first = 1 + (isForGroups ? HEAD.groups : HEAD.others)
+  const rowOf = (row: number): string => {
+    const columns = COLUMNS.map(
+      (_, column) => `$${first + row * COLUMNS.length + column}${row === 0 ? `::${TYPES[column]}` : ''}`,
+    )
+    return `(${row}, ${columns.join(', ')})`
+  }
+  const rows = Array.from({ length: size }, (_, row) => rowOf(row)).join(', ')
+  const group = isForGroups ? 'g.id' : '$2::integer'
+  const slot = isForGroups ? `CASE WHEN g.member > 0 THEN 0 ELSE ${slotOf('e.key')} END` : slotOf('e.key')
+  const join = isForGroups ? ' JOIN heddle_group AS g ON g.event = e.event' : ''
+  const place = isForGroups ? 'NULL' : '$3::bigint'
+  return `INSERT INTO heddle_delivery (grp, place, slot, thread, event_id, event, envelope, payload, key, due_ms, expires_ms)
+    SELECT ${group}, ${place}, ${slot}, $1::bigint, e.id, e.event, e.envelope, e.payload, e.key, e.due_ms, e.expires_ms
+    FROM (VALUES ${rows}) AS e (n, ${COLUMNS.join(', ')})${join}
+    WHERE e.event IS NOT NULL AND (SELECT pg_current_xact_id()) IS NOT NULL ORDER BY e.n`
+}
+
+const texts = new Map<string, string>()
+
+function cachedTextOf(isForGroups: boolean, size: number): string {
+  const name = `${isForGroups} ${size}`
+  let text = texts.get(name)
+  if (text === undefined) {
+    text = textOf(isForGroups, size)
+    texts.set(name, text)
+  }
+  return text
+}
+
+/**
+ * The statement that inserts events: one row for each recipient, in the order of the events.
+ * @param frames at most SERVER_MAX_ROWS; their payloads are text
+ * @param thread number of the thread that publishes, in its process
+ * @param subscriptions those that there have been after the boot: rows for later wait until their groups are stored
+ */
+export function serverInsertStatement(
+  recipients: Recipients,
+  frames: readonly EventFrame[],
+  member: number,
+  thread: number,
+  subscriptions = 0,
+): { sql: string; params: SqlValue[] } {
+  const size = SIZES.find((each) => each >= frames.length) ?? SERVER_MAX_ROWS
+  const params: SqlValue[] = [threadOf(member, thread)]
+  if (recipients === 'later') params.push(unassignedOf(member), subscriptions)
+  else if (recipients === 'broker') params.push(BROKER, null)
+  const head = params.length
+  for (const frame of frames) {
+    const { timestampMs, delayMs, ttlMs, key } = frame
+    const expiresMs = ttlMs === 0 ? 0 : Math.ceil(timestampMs + delayMs + ttlMs)
+    params.push(frame.id, frame.event, envelopeOf(frame), frame.payload, keyColumnOf(key), dueMsOf(frame), expiresMs)
+  }
+  while (params.length < head + size * COLUMNS.length) params.push(null)
+  return { sql: cachedTextOf(recipients === 'groups', size), params }
+}
