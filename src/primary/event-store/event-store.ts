@@ -148,7 +148,7 @@ export class EventStore {
       report,
     })
     const onBroken = (slot: OwnedSlot | undefined, message: string): void => {
-      report('ERROR', `EVENT_STORE_BROKEN ${++this.#broken}: ${message}`)
+      report('ERROR', `EVENT_STORE_BROKEN ${++this.#broken}: ${message}`, { code: 'EVENT_STORE_BROKEN' })
       if (slot !== undefined) members?.slots.lose(slot)
     }
     const parts = { hub, reader: this.reader, settler: this.#settler, clock, deathsOf, onBroken }
