@@ -41,7 +41,7 @@ export interface SubscribeOptions {
   timeoutMs?: number
   /** Subscribers of one group share the events: each goes to one of them. In one thread they take turns. Default: the subscriber's own identity. */
   group?: string
-  /** Every thread that hosts the subscriber gets every event. On SQLite, a restart drops broadcasts that are not handled yet. Default false: one thread gets it. */
+  /** Every thread that hosts the subscriber gets every event. With `EVENT_BUS_DRIVER=database`, a restart drops broadcasts that are not handled yet. Default false: one thread gets it. */
   broadcast?: boolean
   /**
    * Deliveries that the subscriber's group handles at a time in one process, whatever the number of its lanes; with `broadcast` in one thread.
@@ -200,7 +200,7 @@ export interface DeadLetter extends DeliveryFailure, Pick<EventRecord, 'payload_
   id: string
   /** True when the events that follow with its key wait for it. */
   parked?: true
-  /** Only then: the key, and how many events of it wait in this process. */
+  /** Only then: the key, and how many events of it wait; with `EVENT_BUS_DRIVER=in_process` those of this process. */
   key?: string
   waiting?: number
   /** Only when its payload was edited: the keys of the original, which is kept. */
