@@ -1,4 +1,4 @@
-/** What a group is. `broadcast` and `temporary` end with their process; `temporary` is all later subscribers of an event together. */
+/** Kind of a group. `broadcast` and `temporary` end with their process; `temporary` stands for all subscribers of an event after the boot. */
 export type GroupKind = 'group' | 'broadcast' | 'temporary'
 
 /** A row of `heddle_group`. */
@@ -12,19 +12,19 @@ export interface GroupRow {
   seenMs: number | null
 }
 
-/** What is written of a delivery that has not ended. */
+/** Note about a delivery that has not ended. */
 export interface NotedDelivery {
   seq: number
   /** Number of the next attempt. */
   attempt: number
   deaths: number
-  /** Why the attempt before has failed; empty before the first. */
+  /** Error of the attempt before; empty before the first. */
   error: string
-  /** A handler has begun it: it no longer expires. */
+  /** True if a handler has begun it: it no longer expires. */
   isBegun: boolean
-  /** When the next attempt is due of a delivery that keeps its place, milliseconds since the epoch; 0: at once. */
+  /** When the next attempt of a delivery that keeps its place is due, milliseconds since the epoch; 0: at once. */
   retryMs: number
-  /** Above 0: it leaves the order until then, and joins the end of the order when it is due, milliseconds since the epoch. */
+  /** Above 0: it leaves the order and joins its end when it is due, milliseconds since the epoch. */
   dueMs: number
 }
 
@@ -33,25 +33,25 @@ export interface StoreChanges {
   /** Rows of deliveries that have ended. */
   done: number[]
   noted: NotedDelivery[]
-  /** Each with the number and the place of the row it replaces; 0: none. */
+  /** Dead letters with the number and the place of the row that each replaces; 0: none. */
   deadLetters: { row: DeadRow; seq: number; place: number }[]
   /** Replays of dead letters that have ended. */
   replayed: ReplayEnd[]
   groups: GroupRow[]
   /** Moves the rows that are due by then to the end of the order, milliseconds since the epoch; 0: none. */
   promoteMs: number
-  /** On a server: by which right. */
+  /** On a server: the slots that the process must still own. */
   fences?: Fences
 }
 
-/** Only the owner of a slot changes its rows. */
+/** The slots of the changed rows. Only the owner of a slot changes its rows. */
 export interface Fences {
   /** The process that writes. */
   member: number
   slots: FencedSlot[]
 }
 
-/** A slot, the epoch of the process that has it, and which rows of the changes are in it. */
+/** A slot, the epoch in which the process took it, and the changed rows in it. */
 export interface FencedSlot {
   group: number
   slot: number
@@ -59,19 +59,19 @@ export interface FencedSlot {
   seqs: number[]
 }
 
-/** What the database has answered. */
+/** Answer of the database. */
 export interface StoreAnswer {
   /** Groups of the rows that were moved to the end of the order. */
   promoted: number[]
-  /** Which of the fenced slots are another process's: nothing of their rows was written. */
+  /** Indexes of the fenced slots that another process has: none of their rows were written. */
   lost?: number[]
 }
 
-/** What has become of the replay of a dead letter. */
+/** Outcome of the replay of a dead letter. */
 export interface ReplayEnd {
   /** The row that the dead letter has become. */
   seq: number
-  /** Why it has failed again, and the id of the new dead letter; null: it was handled. */
+  /** Error and id of the new dead letter; null: it was handled. */
   error: string | null
   letter: string | null
 }
@@ -88,9 +88,9 @@ export interface DeadRow {
   payload: string
   error: string
   attempts: number
-  /** JSON; null: no thread died of it. */
+  /** Crash report as JSON; null: no thread died of it. */
   blackBox: string | null
-  /** What follows with its key waits for it. */
+  /** True if later events of its key wait for it. */
   isParked: boolean
   bytes: number
   atMs: number

@@ -1,21 +1,21 @@
-// What members tell each other: one notification for many commits.
+// Tells other members about commits: one notification for many.
 import type { Clock } from '../../core/schedule/clock.ts'
 import type { LogDatabase } from '../../runtime/event-store/database.ts'
 
 /** Channel of the notifications of processes that share a database. */
 const CHANNEL = 'heddle_log'
-/** At most one notification in this time, milliseconds. */
+/** How long news is gathered for one notification, milliseconds. */
 const GATHER_MS = 5
-/** With more names than this, the others look at all of their groups. A notification takes 8,000 bytes. */
+/** With more names than this, the others read all groups. A notification holds 8,000 bytes. */
 const NAMES_MAX = 64
 
 /** What has changed. */
 export interface News {
   /** Events of these names have been committed; null: of any. */
   events: readonly string[] | null
-  /** When the first row is due that waits for its time, milliseconds since the epoch; 0: none has come. */
+  /** When the first delayed row is due, milliseconds since the epoch; 0: there is no new one. */
   dueMs: number
-  /** Members have come or gone, or a slot is free. */
+  /** Members or their groups have changed, or a slot is free. */
   members: boolean
   /** Dead letters were replayed or deleted. */
   letters: boolean
@@ -44,7 +44,7 @@ export class Doorbell {
     this.#parts = parts
   }
 
-  /** A server behind a pooler says nothing: then others are found out about once a second. */
+  /** Listens. Behind a pooler nothing arrives, and the look once a second finds the changes. */
   open(): void {
     this.#stop ??= this.#parts.database().listen?.(CHANNEL, (payload) => this.#hear(payload)) ?? null
   }
@@ -86,7 +86,7 @@ export class Doorbell {
     if (this.#events.size > 0 || this.#dueMs > 0 || this.#members || this.#letters) this.#tell()
   }
 
-  /** Tells the others at once that this member has changed. */
+  /** Tells the others at once that this member leaves. */
   sayLast(): Promise<void> {
     this.#members = true
     return this.#notify()
@@ -107,18 +107,18 @@ export class Doorbell {
     try {
       await database().execute('SELECT pg_notify($1, $2)', [CHANNEL, JSON.stringify(news)])
     } catch {
-      // They look once a second.
+      // The others look once a second.
     }
   }
 
-  /** @param payload empty when the connection is there again: some may have been missed */
+  /** @param payload empty after a reconnect: notifications may have been missed */
   #hear(payload: string): void {
     const news = payload === '' ? EVERYTHING : newsIn(payload)
     if (news !== null && news.member !== this.#parts.member()) this.#parts.onNews(news)
   }
 }
 
-/** Null for what no member has written. */
+/** Returns null if no member has written it. */
 function newsIn(payload: string): (News & { member?: number }) | null {
   try {
     const news = JSON.parse(payload) as News & { member?: number }

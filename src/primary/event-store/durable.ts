@@ -1,4 +1,4 @@
-// The stored events of a process, as its other parts see them.
+// The event store as other parts of the process see it.
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
 import { EventStore } from './event-store.ts'
@@ -12,7 +12,7 @@ export class Durable {
     this.#options = options
   }
 
-  /** What it is on is known once the tool `db` is there. */
+  /** The dialect is known once the tool `db` is installed. */
   get #used(): EventStore {
     this.#store ??= new EventStore(this.#options)
     return this.#store
@@ -52,7 +52,7 @@ export class Durable {
     this.#store?.take(event, origin)
   }
 
-  /** A lane has said that somebody subscribes, and the hub knows it. */
+  /** A lane has subscribed after the boot, and the hub knows it. */
   subscribed(): void {
     this.#store?.subscribed()
   }

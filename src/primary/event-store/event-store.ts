@@ -1,4 +1,4 @@
-// The event store of a process, from its opening to its end.
+// The event store of a process, from opening to end.
 
 import type { Queryable } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -36,23 +36,25 @@ const GROUPS_STORED_MS = 5000
 const REOPEN_MS = 1000
 /** How often it checks groups, counts rows and tries what failed, milliseconds. */
 const LOOK_MS = 1000
-/** How long a file may still be another process's, milliseconds: one that ends at this moment has it for a little longer. */
+/** How long a start waits for the file, milliseconds: a process that is ending holds it a little longer. */
 const CLAIM_MS = 1000
-/** Events that are kept for the trace until the subscribers are known, at most. */
+/** Maximum number of events kept for the trace until the subscribers are known. */
 const UNRECORDED_MAX = 10_000
-/** A commit is over after this time, one way or the other, milliseconds. */
+/** Every commit has succeeded or failed after this time, milliseconds. */
 const COMMIT_MAX_MS = 30_000
-/** Dead letters that were replayed or deleted are remembered, at most. */
+/** Maximum number of replayed or deleted dead letters to remember. */
 const RELEASED_MAX = 1000
-/** How long it takes at most until a thread that has counted a subscriber says so, milliseconds. */
+/** Maximum time between counting a subscription and its message to the primary, milliseconds. */
 const MESSAGE_MAX_MS = 1000
-/** What a thread had begun to store before the groups were known is committed by then, milliseconds. */
+/** Inserts that began before the groups were known have ended after this time, milliseconds. */
 const UNASSIGNED_MS = 120_000
-/** Up to so many rows are counted at each look, more only once in this time, milliseconds. */
+/** Up to this many rows are counted at each look. */
 const COUNTED_OFTEN = 10_000
+/** How often more rows are counted, milliseconds. */
 const RECOUNT_MS = 600_000
+/** Rows of one page on a server: each page is a round trip. */
 const SERVER_PAGE_ROWS = 256
-/** A row is given alone after so many crashes; under the guardian, which knows what was at work, after more. */
+/** A row runs alone after this many crashes; after more under the guardian, which knows what was running. */
 const SUSPECT_CRASHES = 3
 const GUARDED_SUSPECT_CRASHES = 6
 
@@ -82,33 +84,33 @@ export class EventStore {
   readonly #due: DueRows
   readonly #relay: Relay | null
   readonly #trial: StoreTrial
-  /** On a server: this process among those that share it. */
+  /** On a server: this process among those that share the database. */
   readonly #members: Membership | null
   #state: State = 'new'
   #hasNotedStart = false
-  /** Dead letters that were replayed or deleted last. */
+  /** Dead letters replayed or deleted recently. */
   readonly #released = new Set<string>()
   /** Places of dead letters that are being replayed. */
   readonly #places = new Map<string, number>()
   #countedMs = 0
-  /** Subscriptions after the boot that the hub knows, and when their groups are stored. */
+  /** Number of subscriptions after the boot that the hub knows. */
   #subscriptions = 0
   #groupsStored: Promise<void> = Promise.resolve()
   #refusals = 0
   #ringUntilMs = 0
   #begunMs = 0
-  /** All subscribers are known. */
+  /** True once all subscribers of the boot are known. */
   #isAdopted = false
   #fault: string | null = null
   #isTaken = false
-  /** How often a rule of the store was broken. */
+  /** Number of broken rules (EVENT_STORE_BROKEN). */
   #broken = 0
   #lookTimer: ReturnType<Clock['every']> | undefined
   /** Rows in the store, as far as is known. */
   #rows = 0
   /** Events that were published before the subscribers were known. */
   #unrecorded: { event: EventFrame; origin: SubscriberThread | null }[] = []
-  /** The last event of each thread that was recorded. Those of one thread are in the order of their ids. */
+  /** Last recorded event of each thread. Events of one thread are in the order of their ids. */
   readonly #recorded = new Map<number, string>()
 
   constructor(options: EventStoreOptions) {
@@ -207,17 +209,17 @@ export class EventStore {
     return this.#options.log.memory.isOpen
   }
 
-  /** Makes the tables, and no more. @throws as `open` does */
+  /** Only makes the tables. @throws as `open` does */
   prepare(): Promise<void> {
     return prepareTables(this.#options.log.database, this.#options.mayMakeTables, () => this.#claimFile())
   }
 
-  /** Why nothing can be stored; null when it can. */
+  /** Why nothing can be stored; null if it can. */
   get fault(): string | null {
     return this.#fault ?? this.#trial.fault ?? this.#members?.fault ?? null
   }
 
-  /** Another process has it: until that one is gone, no transaction of this one publishes. */
+  /** True while another process has the file: no transaction of this one can publish. */
   get isTaken(): boolean {
     return this.#isTaken
   }
@@ -225,8 +227,8 @@ export class EventStore {
   // ── open ──────────────────────────────────────────────────────────────────
 
   /**
-   * Makes the tables, and lets all threads write: now, or as soon as the database lets it.
-   * @throws DATABASE_TAKEN when all events go through the store, and another process has it
+   * Makes the tables and lets all threads write, now or as soon as the database allows it.
+   * @throws DATABASE_TAKEN if all events go through the store and another process has the file
    */
   async open(): Promise<void> {
     this.#state = 'opening'
@@ -252,7 +254,7 @@ export class EventStore {
   async #open(): Promise<void> {
     const store = this.#store
     const { memory } = this.#options.log
-    // Tables that are to be changed are claimed before.
+    // Claims the file itself before it changes tables.
     await this.prepare()
     await this.#claimFile()
     await this.#members?.join()
@@ -281,7 +283,7 @@ export class EventStore {
     )
   }
 
-  /** All subscribers are known: delivers what is stored. */
+  /** Delivers stored events, now that all subscribers are known. */
   async adopt(): Promise<void> {
     this.#isAdopted = true
     if (this.#rows > 0) this.#options.report('INFO', `${this.#rows} deliveries are stored and go on now`)
@@ -313,7 +315,7 @@ export class EventStore {
       // A database that takes no changes does not hold up the start.
       await withTimeout(stored, GROUPS_STORED_MS, undefined, this.#clock)
     } else {
-      // What an earlier process has stored for groups is still for them.
+      // Rows that an earlier process stored for groups are still delivered to them.
       this.groups.resume()
       await this.#members?.store.joinBroker()
       this.reader.add(BROKER_GROUP)
@@ -334,7 +336,7 @@ export class EventStore {
     this.#lookTimer = this.#clock.every(LOOK_MS, () => this.#look()).unref()
   }
 
-  /** The rows of a group are read from now on, but for those of blocked keys. */
+  /** Reads the rows of a group from now on, except those of blocked keys. */
   async #take(group: Group): Promise<void> {
     const parked = await this.#store.parkedKeys(group.id)
     // It may have gone meanwhile.
@@ -344,7 +346,7 @@ export class EventStore {
       if (!this.#released.has(deadLetter)) this.reader.park(cursor, key, deadLetter, place)
   }
 
-  /** Rows that were stored before the groups were known get them. */
+  /** Gives rows that were stored before the groups were known to the groups. */
   async #assign(): Promise<void> {
     const store = this.#store
     if (store.recipients === null || !(await store.hasUnassigned())) return
@@ -352,12 +354,12 @@ export class EventStore {
     this.reader.rangAll()
   }
 
-  /** Somebody has subscribed whom a thread has counted: the hub knows it. */
+  /** A thread has counted a subscription, and the hub knows it now. */
   subscribed(): void {
     this.#subscriptions++
     // They are stored with those of the boot.
     if (this.#store.recipients === null) return
-    // What was published meanwhile is for all groups that there will be.
+    // Events published meanwhile wait for all groups.
     this.#begunMs = this.#clock.steadyMs()
     this.#storeGroups()
     this.#groupsStored.then(() => this.#retry(() => this.#assign()))
@@ -367,7 +369,7 @@ export class EventStore {
     const { memory } = this.#options.log
     const subscriptions = this.#subscriptions
     const store = async (): Promise<void> => {
-      // One that was late has been counted already.
+      // A late one has been counted already.
       const stored = Math.min(subscriptions, memory.subscriptions)
       await this.#subscriptionsStored(stored)
       memory.groupsStored(stored)
@@ -375,13 +377,13 @@ export class EventStore {
     this.#groupsStored = Promise.all([this.#settler.written(), this.groups.areJoined]).then(store)
   }
 
-  /** On a server: others may give the groups what was published before. */
+  /** On a server: lets other processes assign rows that waited for these groups. */
   async #subscriptionsStored(subscriptions: number): Promise<void> {
     for (; this.#members !== null && !this.#isEnded; await pause(this.#clock, REOPEN_MS)) {
       try {
         return await this.#members.store.subscriptionsStored(subscriptions)
       } catch {
-        // The look at the members says why.
+        // The look of the membership reports why.
       }
     }
   }
@@ -444,7 +446,7 @@ export class EventStore {
     this.reader.cursor(slot.group)?.dropKeysOf(slot.slot)
   }
 
-  /** @returns null when this process ends before the database has taken it */
+  /** @returns null if this process ends first */
   async #join(groups: readonly NewGroup[]): Promise<number[] | null> {
     for (let isFirst = true; !this.#isEnded; isFirst = false) {
       try {
@@ -458,7 +460,7 @@ export class EventStore {
     return null
   }
 
-  /** A group is here, and stored. */
+  /** Takes part in a group, now that it is stored. */
   #share(group: Group): void {
     const { slots, doorbell } = this.#members!
     this.reader.add(group)
@@ -498,7 +500,7 @@ export class EventStore {
     this.#ringRefused()
   }
 
-  /** A commit whose outcome nobody knows may have stored rows of which nobody tells. */
+  /** A commit with an unknown outcome may have stored rows without a doorbell. */
   #ringRefused(): void {
     const { refusals } = this.#options.log.memory
     const nowMs = this.#clock.steadyMs()
@@ -507,7 +509,7 @@ export class EventStore {
     if (nowMs < this.#ringUntilMs) this.reader.rangAll()
   }
 
-  /** The outcome of a commit may not be known, and somebody else may delete rows. */
+  /** Counts the rows anew: outcomes of commits may be unknown, and others may delete rows. */
   async #recount(): Promise<void> {
     const nowMs = this.#clock.steadyMs()
     if (nowMs - this.#countedMs < (this.#rows > COUNTED_OFTEN ? RECOUNT_MS : LOOK_MS)) return
@@ -523,11 +525,11 @@ export class EventStore {
     })
   }
 
-  /** Tells publishers how much is stored. */
+  /** Tells publishers how many rows are stored. */
   #count(): void {
     const { memory } = this.#options.log
     memory.stored = Math.max(0, this.#rows)
-    // Dead letters that block a key are never dropped: they have the bound of what waits for them.
+    // Dead letters that block a key are never dropped, so they share the bound of the rows behind them.
     const { rows, keys } = this.reader.parked
     memory.parked = Math.max(rows, keys)
   }
@@ -552,7 +554,7 @@ export class EventStore {
     if (this.#relay === null) this.#options.hub.record(event, origin)
   }
 
-  /** The lane that has stored it died before it could say so. */
+  /** Records an event whose lane died before it could send the doorbell. */
   #recordLost({ seq, thread: number, event }: StoredDelivery): void {
     const member = this.#members?.lease.id ?? 0
     if (seq <= this.hand.lastBefore || Math.floor(number / MEMBER_THREADS) !== member) return
@@ -563,7 +565,7 @@ export class EventStore {
   }
 
   #give(cursor: Cursor, row: StoredDelivery): boolean {
-    // It was lost, or is to be another process's, since the page was read.
+    // The slot was lost or began to drain since the page was read.
     if (row.slot !== undefined && row.slot.state !== 'held') return false
     this.#recordLost(row)
     if (cursor.group.kind !== 'broker') return this.hand.give(cursor, row)
@@ -590,13 +592,13 @@ export class EventStore {
 
   // ── dead letters ──────────────────────────────────────────────────────────
 
-  /** What a dead letter says of its key. */
+  /** Returns the key of a dead letter and how many rows wait behind it. */
   async waitingFor(event: string, group: string, key: string): Promise<{ key: string; waiting: number } | object> {
     const id = this.groups.idOf(event, group)
     return id === undefined ? {} : { key, waiting: await this.#store.countOfKey(id, key) }
   }
 
-  /** Makes a dead letter a row of its group again, at its old place. @returns the number of the row; null when nobody takes it */
+  /** Makes a dead letter a row of its group again, at its old place. @returns the number of the row; null if the group is unknown */
   async moveIn(tx: Queryable, letter: string, group: string, frame: EventFrame): Promise<number | null> {
     const id = this.groups.idOf(frame.event, group)
     if (id === undefined) return null
@@ -605,7 +607,7 @@ export class EventStore {
     return seq
   }
 
-  /** That is committed. */
+  /** The replay is committed. */
   replaying(letter: string, event: string, group: string, key: string | null, seq: number): void {
     const id = this.groups.idOf(event, group)
     const place = this.#places.get(letter) ?? 0
@@ -620,7 +622,7 @@ export class EventStore {
     this.reader.back(id, place, key)
   }
 
-  /** Of a key that this process has the row is read at once; another process looks for it. */
+  /** If this process owns the slot, it reads the row at once; else the owner hears of it. */
   #replayed(group: number, letter: string, place: number, key: string | null): void {
     this.reader.unpark(group, letter)
     this.reader.late(group, place, key)
@@ -635,7 +637,7 @@ export class EventStore {
     if (id !== undefined) this.reader.unpark(id, letter)
   }
 
-  /** Blocked keys may be read at this moment, and the answer still have it. */
+  /** Remembers the dead letter: a read of blocked keys that is under way may still return it. */
   #release(letter: string): void {
     if (this.#released.size >= RELEASED_MAX) this.#released.clear()
     this.#released.add(letter)
@@ -643,7 +645,7 @@ export class EventStore {
 
   // ── end ───────────────────────────────────────────────────────────────────
 
-  /** This process ends: nothing more is read, and what the hub gives up stays in the store. */
+  /** Reads nothing more: this process ends, and what the hub gives up stays in the store. */
   end(): void {
     this.#state = 'ended'
     this.hand.end()
@@ -653,7 +655,7 @@ export class EventStore {
     this.#clock.cancel(this.#lookTimer)
   }
 
-  /** Writes what is still to be written. Everything that is left is delivered by the next process. */
+  /** Writes the remaining outcomes. The next process delivers what is left. */
   async close(deadlineMs: number): Promise<void> {
     this.end()
     const clock = this.#clock
@@ -667,13 +669,13 @@ export class EventStore {
     if (this.isOpen && isIdle && this.#members === null) await this.#store.noteEnd().catch(() => {})
   }
 
-  /** The lanes have ended: nothing more is stored. */
+  /** Leaves the other processes, after the lanes have ended. */
   async leave(): Promise<void> {
     await this.#members?.leave()
   }
 }
 
-/** Null for what is no key: somebody else has written it. */
+/** Returns null if it is no key: somebody else has written it. */
 function keyIn(column: string): string | null {
   try {
     return keyOf(column)

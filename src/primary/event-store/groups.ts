@@ -26,7 +26,7 @@ const TEMPORARY = ''
  *   here ──► absent     its last subscriber is gone: rows wait for it, seven days at most
  *     ▲────────┘        it is here again
  * ```
- * On a server it is `joining` before it is here, and `elsewhere` instead of `absent` while another process has it.
+ * On a server a group is `joining` until it is stored, and `elsewhere` instead of `absent` while another process has it.
  */
 interface Entry extends Omit<Group, 'id'> {
   id: number
@@ -44,13 +44,13 @@ export interface GroupsParts {
   clock: { nowMs(): number; steadyMs(): number }
   /** EVENT_BUS_MAX_STORED. */
   maxStored: number
-  /** Somebody takes the rows of a group from now on. */
+  /** Called when the rows of a group are to be read. */
   onHere: (group: Group) => void
   /** Called for groups that are not stored yet. */
   onNew: () => void
-  /** On a server: stores that groups are here, and resolves with their numbers, however long that takes; null: this process ends. */
+  /** On a server: stores groups of this process. Resolves with their numbers, however long that takes; null: this process ends. */
   join?: (groups: readonly NewGroup[]) => Promise<number[] | null>
-  /** Nobody here takes them any more. */
+  /** Called when a group has no subscriber here any more. */
   onGone?: (group: Group) => void
   report: (message: string) => void
 }
@@ -218,7 +218,7 @@ export class Groups implements GroupWatcher {
     return this.#joined
   }
 
-  /** What has come in this turn is stored together. */
+  /** Groups of one turn are stored together. */
   #join(entry: Entry): void {
     entry.state = 'joining'
     entry.seenMs = this.#parts.clock.nowMs()
@@ -237,7 +237,7 @@ export class Groups implements GroupWatcher {
       if (isWanted) this.#parts.onHere(entry)
       else this.#parts.settler.group({ ...entry, group: entry.name, seenMs: null })
     }
-    // Some may have gone meanwhile.
+    // Some may have left meanwhile.
     for (const event of new Set(entries.map((entry) => entry.event))) this.#sync(event)
   }
 

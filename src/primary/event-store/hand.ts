@@ -49,13 +49,13 @@ export interface HandParts {
   clock: Clock
   /** Counts crashes of the process during which a plugin was handling an event, since a time. Null without a guardian. */
   deathsOf: ((id: string, plugin: string, sinceMs: number) => number) | null
-  /** On a server: this process may begin something. */
+  /** On a server: true while deliveries may begin. */
   isLeaseValid?: () => boolean
-  /** A rule of the store is broken: nothing more is given of the slot. */
+  /** Called if a rule of the store is broken: nothing more is handed out of the slot. */
   onBroken?: (slot: OwnedSlot | undefined, message: string) => void
-  /** On a server: a row of a slot has left the hand. */
+  /** On a server: called when a row of a slot has left the hand. */
   onLeft?: (slot: OwnedSlot) => void
-  /** A key is blocked by a dead letter that is not committed; then, that it is. */
+  /** Called when a dead letter blocks a key, before and after its commit. */
   onParking?: (letter: string, isStored: boolean) => void
 }
 
@@ -126,7 +126,7 @@ export class Hand implements EventSource {
     return true
   }
 
-  /** Why the row may not be handed out; null: it may. */
+  /** Returns the rule that handing out the row would break; null if none. */
   #brokenBy({ keys }: Cursor, { seq, slot, event }: StoredDelivery): string | null {
     if (this.has(seq)) return 'which is in hand'
     if (slot !== undefined && slot.state !== 'held') return `whose slot is ${slot.state}`
@@ -197,14 +197,14 @@ export class Hand implements EventSource {
     this.#held.get(event.seq)!.open++
   }
 
-  /** False while the lease is over, and when another process has its slot. */
+  /** False without a valid lease, and if another process has the slot. */
   mayBegin({ event }: Delivery): boolean {
     const slot = this.#held.get(event.seq)?.slot
     if (slot === undefined) return true
     return slot.state !== 'lost' && slot.state !== 'released' && this.#parts.isLeaseValid!()
   }
 
-  /** Ends what nobody has begun of a slot: it stays in the store. */
+  /** Returns deliveries of the slot that no handler has begun to the store. */
   takeBack(slot: OwnedSlot): void {
     this.#parts.hub.takeBack((seq) => this.#held.get(seq)?.slot === slot)
   }

@@ -1,4 +1,4 @@
-// Rows that have become visible behind the place up to which their group was read.
+// Finds rows that became visible after their group was read past them.
 import type { LogDatabase } from '../../runtime/event-store/database.ts'
 import { keyOf } from '../../runtime/event-store/event-columns.ts'
 import type { Horizon } from './horizon.ts'
@@ -14,7 +14,7 @@ const LATE = `SELECT d.grp, d.slot, d.seq, coalesce(d.place, d.seq) AS place, d.
 interface LateRow {
   grp: number
   slot: number
-  /** 0: rows of the group have come behind the last one that was read. */
+  /** 0: the group has unread rows. */
   seq: number
   place: number
   key: string | null
@@ -28,12 +28,12 @@ export interface LateRowsParts {
   isInHand: (seq: number) => boolean
 }
 
-/** Looks for rows below the places up to which the groups have been read, while nothing is published that would have them read. */
+/** Looks for late rows of idle groups: no page is read that would find them. */
 export class LateRows {
   readonly #parts: LateRowsParts
-  /** No row up to here is looked at again. */
+  /** Rows up to this `seq` are not looked at again. */
   #seen = 0
-  /** Rows that have left the hand while they were looked for. */
+  /** Rows that left the hand during the look. */
   readonly #left = new Set<number>()
   #isLooking = false
 
@@ -41,12 +41,12 @@ export class LateRows {
     this.#parts = parts
   }
 
-  /** The end of rows is committed. */
+  /** The outcomes of these rows are committed. */
   left(seqs: readonly number[]): void {
     if (this.#isLooking) for (const seq of seqs) this.#left.add(seq)
   }
 
-  /** No page is read meanwhile. */
+  /** Must not run while a page is read. */
   async look(): Promise<void> {
     const { database, reader, horizon } = this.#parts
     const decided = await horizon.refresh()
@@ -75,7 +75,7 @@ export class LateRows {
   }
 }
 
-/** Null for what is no key: its row is read, and found to be none. */
+/** Returns null for a malformed key: the reader finds it when it reads the row. */
 function keyIn(column: string | null): string | null {
   try {
     return keyOf(column)

@@ -1,19 +1,19 @@
-// This process among those that share a database: its lease, and those of the others.
+// The lease of this process among those that share a database, and its view of the other leases.
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { Clock } from '../../core/schedule/clock.ts'
 import type { LogDatabase } from '../../runtime/event-store/database.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { Processes } from '../streams/process-identity.ts'
 
-/** How long a member counts as living after its last renewal, seconds. */
+/** How long a member counts as alive after its last renewal, seconds. */
 const LEASE_S = 10
-/** Without a renewal nothing begins any more after so long, milliseconds: before another member may begin with it. */
+/** Nothing begins this long after the last renewal, milliseconds: less than the lease, so that nobody else has begun it. */
 const TRUSTED_MS = 8000
-/** A lease that is over is watched for so long, milliseconds: where the server was away, its member renews it when it is back. */
+/** How long a lapsed lease is watched, milliseconds: after an outage of the server, its member may still renew it. */
 const LAPSED_MS = 2500
-/** A lease that nobody renews for so long is over, however far its end is: the server's clock was set back, milliseconds. */
+/** A lease without a renewal for this long is over even before its end, milliseconds: somebody may have set the server's clock back. */
 const STILL_MS = 3000 * LEASE_S
-/** After a pause this long the view of other leases is stale, milliseconds. */
+/** After a pause this long our view of other leases is stale, milliseconds. */
 const BLIND_MS = 3000
 
 const ENTER = `INSERT INTO heddle_member (replica, identity, until)
@@ -27,23 +27,23 @@ export interface Member {
   identity: string
   has_lapsed: boolean
   until: string
-  /** Grows when its groups change. */
+  /** Grows when the member's groups change. */
   groups: number
 }
 
 export interface LeaseParts {
   database: () => LogDatabase
   clock: Clock
-  /** The threads ask it before they begin. */
+  /** Tells the threads whether they may begin. */
   memory: LogMemory
-  /** REPLICA_ID, for people. */
+  /** REPLICA_ID, for messages. */
   replica: string
   processes: Processes
 }
 
 /**
  * ```
- *   out ──► held ──► lost     others have removed it
+ *   out ──► held ──► lost     others have removed this member
  *            └─────► left     this process ends
  * ```
  */
@@ -54,7 +54,7 @@ export class Lease {
   #state: LeaseState = 'out'
   #id = 0
   #trustedUntilMs = 0
-  /** Leases of others, and since when each is as it is. */
+  /** Leases of others, and since when each is unchanged. */
   readonly #seen = new Map<number, { until: string; sinceMs: number }>()
   #lookedMs = Number.NEGATIVE_INFINITY
 
@@ -71,12 +71,12 @@ export class Lease {
     return this.#state
   }
 
-  /** Something may begin: no other process can have taken its slot. */
+  /** True while deliveries may begin: no other process can have taken our slots. */
   get isValid(): boolean {
     return this.#state === 'held' && this.#parts.clock.steadyMs() < this.#trustedUntilMs
   }
 
-  /** Gets a number. It may be called again. */
+  /** Gets a member number. Does nothing if it has one. */
   async enter(): Promise<void> {
     if (this.#state === 'held') return
     const { database, clock, replica, processes } = this.#parts
@@ -87,7 +87,7 @@ export class Lease {
     this.#trust(sentMs)
   }
 
-  /** @throws EVENT_BUS_UNAVAILABLE when others have removed it */
+  /** @throws EVENT_BUS_UNAVAILABLE if others have removed this member */
   async renew(): Promise<void> {
     const { database, clock } = this.#parts
     const sentMs = clock.steadyMs()
@@ -107,12 +107,12 @@ export class Lease {
     memory.trustFor(this.#trustedUntilMs - clock.steadyMs())
   }
 
-  /** All members, this one as well. */
+  /** Returns all members, including this one. */
   members(): Promise<Member[]> {
     return this.#parts.database().query<Member>(OTHERS)
   }
 
-  /** Those of the members that have ended, as far as can be told. */
+  /** Returns the members that have certainly ended, or whose lease is over. */
   deadOf(members: readonly Member[]): Member[] {
     const nowMs = this.#parts.clock.steadyMs()
     if (nowMs - this.#lookedMs > BLIND_MS) this.#seen.clear()
@@ -134,7 +134,7 @@ export class Lease {
     this.#state = 'left'
   }
 
-  /** It has lost its number before it delivered anything: it can get another one. */
+  /** Lets a member that was removed before it delivered anything get another number. */
   reset(): void {
     this.#state = 'out'
     this.#seen.clear()

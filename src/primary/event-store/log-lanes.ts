@@ -1,4 +1,4 @@
-// Which thread writes the changes of the store.
+// Chooses the thread that writes changes of the store.
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { writeStoreChanges } from '../../runtime/event-store/write-changes.ts'
 import type { StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
@@ -10,7 +10,7 @@ interface Written {
   reject: (error: Error) => void
 }
 
-/** Lets the lane that has the least to do write changes of the log: a commit would hold up the listener. */
+/** Lets the lane with the fewest requests write changes: a commit in the primary would hold up the listener. */
 export class LogLanes {
   readonly #lanes: () => readonly Lane[]
   readonly #log: EventLog
@@ -18,8 +18,8 @@ export class LogLanes {
   #batch = 0
 
   /**
-   * @param lanes those that take work
-   * @param log of the primary, where there is no lane
+   * @param lanes lanes that take work
+   * @param log the primary's, used while there is no lane
    */
   constructor(lanes: () => readonly Lane[], log: EventLog) {
     this.#lanes = lanes
@@ -52,7 +52,7 @@ export class LogLanes {
     else open?.reject(new Error(error))
   }
 
-  /** The lane is gone: what it was to write is written by another. */
+  /** Rejects the batches of a dead lane: the settler writes them through another. */
   laneGone(lane: Lane): void {
     for (const [batch, open] of this.#open) {
       if (open.lane !== lane) continue

@@ -1,4 +1,4 @@
-// This process among those that share a database: what it looks at once a second, and what it tells the others.
+// Coordinates this process with others that share the database: looks once a second, and tells the others what changed.
 import { messageOf } from '../../core/errors/description.ts'
 import { type Clock, nextTurn, type Timer } from '../../core/schedule/clock.ts'
 import { withTimeout } from '../../core/schedule/waiting.ts'
@@ -13,20 +13,20 @@ import type { Reader } from './reader.ts'
 import { ServerStore } from './server-store.ts'
 import { Slots, type SlotsParts } from './slots.ts'
 
-/** How often members, slots and late rows are looked at, milliseconds. */
+/** How often members, slots and late rows are checked, milliseconds. */
 const LOOK_MS = 1000
-/** What takes long is looked at less often: so many times as long as it takes. */
+/** A slow check rests this many times as long as it took. */
 const REST = 10
-/** How often rows of groups that are gone are looked for, milliseconds. */
+/** How often rows of deleted groups are deleted, milliseconds. */
 const ORPHANS_MS = 60_000
-/** How long the end of this process waits until the others know of it, milliseconds. */
+/** How long a process that ends waits to tell the others, milliseconds. */
 const LEAVE_MS = 1000
 
 export interface MembershipParts {
   database: () => LogDatabase
   clock: Clock
   memory: LogMemory
-  /** Resolves when the groups of all subscribers here are stored. */
+  /** Resolves when the groups of all subscribers of this process are stored. */
   groupsAreStored: () => Promise<void>
   /** REPLICA_ID. */
   replica: string
@@ -34,9 +34,9 @@ export interface MembershipParts {
   reader: () => Reader
   isInHand: (seq: number) => boolean
   slots: Pick<SlotsParts, 'suspects' | 'onTaken' | 'onDraining' | 'onGone' | 'written'>
-  /** A row waits for its time, milliseconds since the epoch; 0: nobody knows for when. */
+  /** Called with the time of a row that waits for it, milliseconds since the epoch; 0: unknown, look again. */
   onDue: (dueMs: number) => void
-  /** Others have taken over from this process. */
+  /** Called when others have removed this member. */
   onLost: () => void
   report: (level: 'WARNING' | 'INFO', message: string) => void
 }
@@ -46,7 +46,7 @@ export class Membership {
   readonly slots: Slots
   readonly store: ServerStore
   readonly doorbell: Doorbell
-  /** Dead letters that block keys, and are not committed yet. */
+  /** Dead letters that block keys and are not committed yet. */
   readonly storing = new Set<string>()
   readonly #parts: MembershipParts
   readonly #horizon: Horizon
@@ -84,17 +84,17 @@ export class Membership {
     this.doorbell = new Doorbell({ database, clock, member, onNews: (news) => this.#hear(news) })
   }
 
-  /** Why the database cannot be used at present; null when it can. */
+  /** Why the database cannot be used; null if it can. */
   get fault(): string | null {
     return this.#fault
   }
 
-  /** Others take part. */
+  /** True if other processes share the database. */
   get hasOthers(): boolean {
     return this.#others > 0
   }
 
-  /** Gets a number, and looks at the others from now on. It may be called again. */
+  /** Gets a member number and starts the checks. Does nothing if it has joined. */
   async join(): Promise<void> {
     await this.lease.enter()
     const { reader, isInHand, database, clock } = this.#parts
@@ -103,13 +103,13 @@ export class Membership {
     this.#timer ??= clock.every(LOOK_MS, () => void this.look()).unref()
   }
 
-  /** The end of rows is committed. */
+  /** The outcomes of these rows are committed. */
   rowsLeft(seqs: readonly number[]): void {
     this.#late?.left(seqs)
     this.store.rowsLeft(seqs)
   }
 
-  /** An event has been committed here. @param dueMs when it is due, milliseconds since the epoch; 0: at once */
+  /** Tells the others about an event committed here. @param dueMs when it is due, milliseconds since the epoch; 0: at once */
   ring(event: string, dueMs: number): void {
     if (this.#others === 0) return
     if (dueMs > 0) this.doorbell.later(dueMs)
@@ -130,7 +130,7 @@ export class Membership {
     void this.look()
   }
 
-  /** Renews the lease, and does what is to be done when members come or go; while it does so already, once more afterwards. */
+  /** Renews the lease and handles changed members. If it is already running, it runs once more afterwards. */
   async look(): Promise<void> {
     if (this.lease.state !== 'held') return
     if (this.#isLooking) {
@@ -197,22 +197,22 @@ export class Membership {
     this.#isLateRunning = true
     try {
       await this.store.inTurn(async () => {
-        // Whoever reads takes its page first.
+        // A waiting reader takes its page first.
         await nextTurn(clock)
         await this.#late!.look()
       })
       this.#lateAtMs = clock.steadyMs() + REST * (clock.steadyMs() - startMs) - LOOK_MS
     } catch {
-      // The next look tries it again.
+      // The next look tries again.
     }
     this.#isLateRunning = false
   }
 
-  /** Dead letters that block keys here may have been replayed or deleted elsewhere. */
+  /** Unblocks keys whose dead letters another process has replayed or deleted. */
   async #lookAtLetters(): Promise<void> {
     const { clock, reader } = this.#parts
     const startMs = clock.steadyMs()
-    // One that is committed meanwhile is not among those that are read.
+    // Those not committed yet would look deleted.
     const blocking = [...reader().blocking()].filter(({ letter }) => !this.storing.has(letter))
     if (this.#areLettersRunning || blocking.length === 0 || startMs < this.#lettersAtMs) return
     this.#areLettersRunning = true
@@ -221,7 +221,7 @@ export class Membership {
       for (const { cursor, letter } of blocking) if (!still.has(letter)) reader().unpark(cursor.group.id, letter)
       this.#lettersAtMs = clock.steadyMs() + REST * (clock.steadyMs() - startMs) - LOOK_MS
     } catch {
-      // The next look tries it again.
+      // The next look tries again.
     }
     this.#areLettersRunning = false
   }
@@ -233,19 +233,19 @@ export class Membership {
     await this.store.deleteOrphans()
   }
 
-  /** Nothing more is taken: slots are given back as soon as nothing of them is in hand. */
+  /** Takes no more slots, and releases each as soon as nothing of it is in hand. */
   end(): void {
     this.slots.end()
   }
 
-  /** Leaves what is left to the others, or to the next process. */
+  /** Leaves what remains to the others, or to the next process. */
   async leave(): Promise<void> {
     const { clock } = this.#parts
     clock.cancel(this.#timer)
     if (this.#hasEnded || this.lease.state !== 'held') return
     this.#hasEnded = true
     this.lease.left()
-    // A server that is away must not hold up the end: the lease lapses.
+    // Without the server the lease lapses by itself.
     await withTimeout(this.#remove(), LEAVE_MS, undefined, clock).catch(() => {})
     this.doorbell.close()
   }

@@ -1,4 +1,4 @@
-// Reads the tables of the event store on PostgreSQL: the rows of the slots that this process has.
+// Reads the tables of the event store on PostgreSQL: the rows of the slots this process owns.
 import type { Queryable } from '../../contracts/db.ts'
 import { type LogDatabase, ownTransaction } from '../../runtime/event-store/database.ts'
 import { BROKER, type DeliveryRow } from '../../runtime/event-store/delivery-rows.ts'
@@ -14,15 +14,15 @@ import type { OwnedSlot, Slots } from './slots.ts'
 import { type ClockJump, COLUMNS, deliveryOf, type MovedRow, SqlStore, type StoredGroup } from './sql-store.ts'
 import type { Page } from './store.ts'
 
-/** Of the rows that wait for groups of a member: those groups are stored, or it has ended. */
+/** Rows that waited for the groups of a member, once those are stored or the member is gone. */
 const ASSIGNABLE = `grp < ${BROKER} AND NOT EXISTS (SELECT 1 FROM heddle_member AS m WHERE m.id = ${BROKER} - grp AND m.subscriptions < place)`
 const READ = `${COLUMNS}, slot, place IS NOT NULL AS has_place,
   EXISTS (SELECT 1 FROM heddle_delivery WHERE grp < ${BROKER}) AS has_unassigned`
-/** Rows that have become visible behind the last one that was read, without what they hold. */
+/** Rows that became visible behind the cursor, without their content. */
 const LATE = `SELECT ${READ.replace('envelope', "'' AS envelope").replace('payload', "'' AS payload")} FROM heddle_delivery
   WHERE grp = $1 AND slot = ANY($5::int[]) AND coalesce(place, seq) > $4 AND coalesce(place, seq) <= $2 AND due_ms = 0`
 const BY_INDEX = 'SET LOCAL enable_seqscan = off'
-/** Rows of a key in hand, at most. */
+/** Maximum number of rows of a key that may be in hand. */
 const KEY_IN_HAND = 64
 const KEY = `SELECT ${READ} FROM heddle_delivery WHERE grp = $1 AND key = $2 AND coalesce(place, seq) > $3 AND due_ms = 0 AND slot = ANY($5::int[])
   ORDER BY coalesce(place, seq) LIMIT $4`
@@ -30,7 +30,7 @@ const DELIVERY = 'thread, event_id, event, envelope, payload, key, due_ms, expir
 
 type ServerRow = DeliveryRow & { slot: number; has_place: boolean; has_unassigned: boolean }
 
-/** A group that begins to be here. */
+/** A group that this process begins to have. */
 export interface NewGroup {
   readonly event: string
   readonly name: string
@@ -38,7 +38,7 @@ export interface NewGroup {
   readonly seenMs: number
 }
 
-/** The rows of several slots in one order, each slot by its index. */
+/** By number of slots: reads them in one order, each by its index, and the late rows. */
 const pageTexts = Array.from({ length: SLOTS + 1 }, (_, slots) => {
   const arms = Array.from(
     { length: slots },
@@ -52,24 +52,24 @@ const pageTexts = Array.from({ length: SLOTS + 1 }, (_, slots) => {
 export interface ServerStoreParts {
   database: () => LogDatabase
   memory: LogMemory
-  /** Resolves when the groups of all subscribers here are stored. */
+  /** Resolves when the groups of all subscribers of this process are stored. */
   groupsAreStored: () => Promise<void>
   slots: () => Slots
   horizon: Horizon
-  /** Number of this process. */
+  /** Number of this member. */
   member: () => number
   isInHand: (seq: number) => boolean
-  /** A row is there that was not when the group was read past it. */
+  /** Called for a row that became visible after its group was read past it. */
   onLate: (group: number, place: number, key: string | null) => void
 }
 
 export class ServerStore extends SqlStore {
   readonly #parts: ServerStoreParts
-  /** By group: up to here no row has become visible since it was looked at. */
+  /** By group: the place up to which no late row can appear any more. */
   readonly #examined = new Map<number, number>()
-  /** Rows that have left the hand while a page was on its way. */
+  /** Rows that left the hand while a page was being read. */
   readonly #left = new Set<number>()
-  /** The page, or the look for late rows, that is under way. */
+  /** The running read of a page, or look for late rows. */
   #turn: Promise<unknown> = Promise.resolve()
 
   constructor(parts: ServerStoreParts) {
@@ -81,12 +81,12 @@ export class ServerStore extends SqlStore {
     return this.#parts.member()
   }
 
-  /** The end of rows is committed. */
+  /** The outcomes of these rows are committed. */
   rowsLeft(seqs: readonly number[]): void {
     for (const seq of seqs) this.#left.add(seq)
   }
 
-  /** One after another. */
+  /** Runs one after another. */
   inTurn<T>(run: () => Promise<T>): Promise<T> {
     const turn = this.#turn.then(run)
     this.#turn = turn.catch(() => {})
@@ -94,8 +94,8 @@ export class ServerStore extends SqlStore {
   }
 
   /**
-   * Rows that have become visible behind `after` are told of first: whoever has published one of them and then the next of its key had them committed
-   * in that order, and the page may have the second one.
+   * Reports late rows before it returns the page: a publisher may have committed a late row and then the next of its key, and the page may have
+   * that one.
    */
   override readGroup(group: number, after: number, limit: number): Promise<Page> {
     return this.inTurn(async () => {
@@ -114,7 +114,7 @@ export class ServerStore extends SqlStore {
     })
   }
 
-  /** From its first row that may have become visible since it was read. */
+  /** Reads from the first place at which a late row may have appeared. */
   override readKey(group: number, key: string, after: number, limit: number): Promise<Page> {
     return this.inTurn(async () => {
       const slots = this.#readable(group)
@@ -142,7 +142,7 @@ export class ServerStore extends SqlStore {
     try {
       key = keyOf(column)
     } catch {
-      // It is read, and found to be no key.
+      // The reader finds it when it reads the row.
     }
     onLate(group, Number(place), key)
   }
@@ -150,11 +150,11 @@ export class ServerStore extends SqlStore {
   async #rowsOf(sql: string, params: (string | number)[]): Promise<ServerRow[]> {
     for (;;) {
       const rows = await ownTransaction(this.database, async (tx) => {
-        // The plan was made when the table was empty, and is kept: it must not read the whole table when that is large.
+        // A plan made on an empty table is kept: without this it would scan a large table.
         const [, page] = await Promise.all([tx.execute(BY_INDEX), tx.query<ServerRow>(sql, params)])
         return page
       })
-      // What its publisher had stored before a row of the page is older.
+      // Their publisher may have stored them before a row of the page.
       if (rows[0]?.has_unassigned !== true || !(await this.hasUnassigned())) return rows
       await this.assign()
     }
@@ -200,7 +200,7 @@ export class ServerStore extends SqlStore {
     }))
   }
 
-  /** Groups are here from now on: what is published makes rows for them. @returns their numbers */
+  /** Stores groups of this process: from the commit on, published events make rows for them. @returns their numbers */
   join(groups: readonly NewGroup[]): Promise<number[]> {
     return ownTransaction(this.database, async (tx) => {
       const ids: number[] = []
@@ -225,7 +225,7 @@ export class ServerStore extends SqlStore {
     })
   }
 
-  /** What was published before so many subscriptions, and those of the boot, has its groups. */
+  /** Notes how many subscriptions after the boot have their groups stored: rows that waited for them may be assigned. */
   async subscriptionsStored(subscriptions: number): Promise<void> {
     await this.database.execute('UPDATE heddle_member SET subscriptions = greatest(subscriptions, $1) WHERE id = $2', [
       subscriptions,
@@ -233,7 +233,7 @@ export class ServerStore extends SqlStore {
     ])
   }
 
-  /** The broker takes rows here. */
+  /** Takes part in sending rows to the message broker. */
   joinBroker(): Promise<void> {
     return ownTransaction(this.database, async (tx) => {
       await this.#share(tx, BROKER)
@@ -252,7 +252,7 @@ export class ServerStore extends SqlStore {
     ])
   }
 
-  /** Groups are no longer here: others may take their slots. */
+  /** Removes groups from this process: others may take their slots. */
   leave(groups: readonly number[]): Promise<void> {
     return ownTransaction(this.database, async (tx) => {
       await tx.execute('DELETE FROM heddle_member_group WHERE member = $1 AND grp = ANY($2::int[])', [
@@ -270,9 +270,9 @@ export class ServerStore extends SqlStore {
   // ── members ───────────────────────────────────────────────────────────────
 
   /**
-   * A member has ended: what it alone had goes with it.
-   * @param until its lease as it was seen; null: this member itself, which gives its slots back
-   * @returns false when it was renewed meanwhile, or another one does it
+   * Removes a member, with the groups that it alone had and their rows.
+   * @param until its lease as it was seen; null: this member itself, which releases its slots
+   * @returns false if it was renewed meanwhile, or removed by another member
    */
   removeMember(member: number, until: string | null): Promise<boolean> {
     return ownTransaction(this.database, async (tx) => {
@@ -295,7 +295,7 @@ export class ServerStore extends SqlStore {
     })
   }
 
-  /** Deletes rows of groups that are gone: their publishers did not see that. Finds the groups by the indexes. */
+  /** Deletes rows of deleted groups, stored by publishers that still saw the group. Skips from group to group by the indexes. */
   async deleteOrphans(): Promise<void> {
     const rows = await this.database.query<{ grp: number }>(
       `WITH RECURSIVE found (grp) AS (
@@ -312,7 +312,7 @@ export class ServerStore extends SqlStore {
     await this.database.execute('DELETE FROM heddle_delivery WHERE grp = ANY($1::int[])', [groups])
   }
 
-  // ── what differs from a file ──────────────────────────────────────────────
+  // ── what differs from SQLite ──────────────────────────────────────────────
 
   override async lastSeq(): Promise<number> {
     const row = await this.database.queryOne<{ last: number }>(
@@ -321,7 +321,7 @@ export class ServerStore extends SqlStore {
     return Number(row!.last)
   }
 
-  /** Of the slots that this process has. */
+  /** In the slots that this process owns. */
   override async firstDueMs(): Promise<number> {
     const row = await this.database.queryOne<{ due_ms: number | null }>(
       `SELECT min(d.due_ms) AS due_ms FROM heddle_slot AS s CROSS JOIN LATERAL (
@@ -364,7 +364,7 @@ export class ServerStore extends SqlStore {
     return { seq, place }
   }
 
-  /** Of some dead letters those that still block a key. */
+  /** Returns which of these dead letters still block a key. */
   async stillParked(letters: readonly string[]): Promise<Set<string>> {
     const rows = await this.database.query<{ dead_letter: string }>(
       'SELECT dead_letter FROM heddle_parked WHERE dead_letter IN (SELECT json_array_elements_text($1::json))',
@@ -373,7 +373,7 @@ export class ServerStore extends SqlStore {
     return new Set(rows.map(({ dead_letter }) => dead_letter))
   }
 
-  /** Unless other processes still use the broker. */
+  /** Does nothing while other processes use the broker. */
   override async takeBackRelayed(): Promise<void> {
     await this.database.execute(
       `UPDATE heddle_delivery SET grp = $1, place = 0 WHERE grp = ${BROKER}
@@ -386,7 +386,7 @@ export class ServerStore extends SqlStore {
     return (await this.database.queryOne(`SELECT 1 AS found FROM heddle_delivery WHERE ${ASSIGNABLE} LIMIT 1`)) !== null
   }
 
-  /** Gives the groups the rows that members had stored before their groups were known, at their places. */
+  /** Gives rows that members stored before their groups were known to the groups, at their places. */
   override async assign(): Promise<void> {
     const isForGroups = this.recipients !== 'broker'
     const from = DELIVERY.split(', ')

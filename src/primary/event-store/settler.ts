@@ -14,27 +14,27 @@ import type { FailedDelivery } from '../events/consumer.ts'
 import { deadRowOf } from './dead-rows.ts'
 import type { OwnedSlot } from './slots.ts'
 
-/** How long changes are gathered, milliseconds: many deletes cost little more than one. */
 // Taken before plugins can replace it.
 const { stringify: toJson } = JSON
 
+/** How long changes are gathered, milliseconds: many deletes cost little more than one. */
 const GATHER_MS = 5
 /** Pause before a failed batch is written again, milliseconds. */
 const RETRY_MS = 250
 
 export interface SettlerParts {
-  /** Commits changes. Rejects if they are not known to be stored. */
+  /** Commits changes. Rejects if the outcome is unknown. */
   write: (changes: StoreChanges) => Promise<StoreAnswer>
   clock: Clock
   chance: Chance
-  /** On a server: number of this process among those that share it. */
+  /** On a server: number of this member. */
   member?: () => number
   log: (level: 'WARNING' | 'INFO' | 'ERROR', message: string) => void
 }
 
-/** After so many refusals of a batch, and again after as many more, its changes are written one by one. */
+/** After this many refusals of a batch, and each time after as many more, its changes are written one by one. */
 const ALONE_EVERY = 4
-/** After so many a change is left out that is refused while others are taken. */
+/** After this many refusals, a change that is refused while others are accepted is left out. */
 const LEFT_OUT_AFTER = 3 * ALONE_EVERY
 
 interface Batch extends StoreChanges {
@@ -59,7 +59,7 @@ const emptyBatch = (): Batch => ({ ...emptyChanges(), leaving: [], slots: new Ma
 
 const NO_ROW: NotedDelivery = { seq: 0, attempt: 1, deaths: 0, error: '', isBegun: false, retryMs: 0, dueMs: 0 }
 
-/** Each change alone, in the order in which they are written. Deletes of rows cannot be refused one by one. */
+/** Returns each change alone, in the order of writing. Deletes stay together: they are not refused one by one. */
 const partsOf = ({
   done,
   noted,
@@ -94,7 +94,7 @@ const joined = (parts: readonly StoreChanges[]): StoreChanges => ({
 export class Settler {
   /** Called after a commit, with the rows that leave the hand, and how many of those the store has no more. */
   onCommitted: (seqs: readonly number[], deleted: number) => void = () => {}
-  /** Called with the slots that other processes have taken: nothing of their rows was written. */
+  /** Called with slots that other processes have taken: none of their rows were written. */
   onLost: (slots: readonly OwnedSlot[]) => void = () => {}
   /** Called with the due time of a row that waits from now on, milliseconds since the epoch. */
   onLater: (seq: number, dueMs: number) => void = () => {}
@@ -114,7 +114,7 @@ export class Settler {
     return this.#state === 'idle' || this.#state === 'closed'
   }
 
-  /** Of the row only what its slot's owner may write is written. */
+  /** Fences the changes of the row by its slot. */
   #isIn(slot: OwnedSlot | undefined, seq: number): void {
     if (slot === undefined) return
     const seqs = this.#next.slots.get(slot)
@@ -213,7 +213,7 @@ export class Settler {
     for (let refusals = 0; ; refusals++) {
       const isRepeated = refusals > 0
       try {
-        // One that is never taken does not stop the others.
+        // A change that is never accepted must not stop the others.
         if (refusals > 0 && refusals % ALONE_EVERY === 0)
           changes = await this.#writeAlone(changes, refusals >= LEFT_OUT_AFTER)
         const answer = await write(changes)
@@ -232,12 +232,12 @@ export class Settler {
 
   /**
    * Writes each of the changes alone.
-   * @param mayLeaveOut what is refused while others are taken is left out: it stays in the store as it is, until the next process
+   * @param mayLeaveOut leaves out what is refused while others are accepted: the row stays as it is until the next process
    * @returns those that were refused
    */
   async #writeAlone(changes: StoreChanges, mayLeaveOut: boolean): Promise<StoreChanges> {
     const { write, log } = this.#parts
-    // Changes nothing, and is refused only when everything is.
+    // Changes nothing, so it is refused only if everything is.
     const parts = [emptyChanges({ noted: [NO_ROW] }), ...partsOf(changes)]
     const refused: { part: StoreChanges; reason: string }[] = []
     for (const part of parts) {

@@ -1,4 +1,4 @@
-// Which slots of which groups this process has: it alone reads and changes their rows.
+// The slots this process owns: only the owner reads and changes the rows of a slot.
 import { type LogDatabase, ownTransaction } from '../../runtime/event-store/database.ts'
 import { SLOTS } from '../../runtime/event-store/server-tables.ts'
 import type { Group } from './cursor.ts'
@@ -15,7 +15,7 @@ import type { Group } from './cursor.ts'
  */
 export type SlotState = 'held' | 'draining' | 'released' | 'lost'
 
-/** A slot of a group, from its taking to its end here. */
+/** A slot of a group, from when this process takes it until it releases or loses it. */
 export interface OwnedSlot {
   readonly group: number
   readonly slot: number
@@ -44,21 +44,21 @@ export interface SlotsParts {
   database: () => LogDatabase
   /** Number of this member. */
   member: () => number
-  /** Rows of a slot that a process may have died of, at most. */
+  /** Maximum number of rows of a slot that may have killed its owner. */
   suspects: number
-  /** Slots of a group are this process's from now on. @param parked their blocked keys, as they are stored */
+  /** Called when slots of a group were taken. @param parked their blocked keys, as they are stored */
   onTaken: (slots: readonly OwnedSlot[], parked: readonly ParkedInSlot[]) => void
-  /** Nothing more of it begins. */
+  /** Called when nothing more of the slot may begin. */
   onDraining: (slot: OwnedSlot) => void
-  /** It is no longer this process's. */
+  /** Called when the slot is released or lost. */
   onGone: (slot: OwnedSlot) => void
-  /** Resolves when everything that is to be written is. */
+  /** Resolves when all outcomes so far are committed. */
   written: () => Promise<void>
-  /** Other members may take slots. */
+  /** Called when other members may take a slot. */
   onReleased: () => void
 }
 
-/** Whoever may have had a slot, and did not release it, may have died of one of its rows. */
+/** Takes free slots. Returns the owner before: one that did not release its slot may have died of one of its rows. */
 const TAKE = `WITH free AS (
     SELECT s.grp, s.slot, s.member FROM heddle_slot AS s JOIN unnest($2::int[], $3::int[]) AS w (grp, slot) ON s.grp = w.grp AND s.slot = w.slot
     WHERE s.member IS NULL OR s.member = $1 OR NOT EXISTS (SELECT 1 FROM heddle_member WHERE id = s.member)
@@ -80,13 +80,13 @@ export class Slots {
   readonly #parts: SlotsParts
   /** By group and slot. */
   readonly #owned = new Map<number, Map<number, OwnedSlot>>()
-  /** Groups that processes share. */
+  /** Groups that processes share, by id. */
   readonly #shared = new Map<number, Group>()
-  /** Lost ones of which something is still under way. */
+  /** Lost slots with rows still in hand. */
   readonly #lost = new Set<OwnedSlot>()
   readonly #releasing = new Set<OwnedSlot>()
   #isEnding = false
-  /** What `look` was told last. */
+  /** The members at the last look. */
   #seen = ''
   #mustLook = true
 
@@ -94,9 +94,9 @@ export class Slots {
     this.#parts = parts
   }
 
-  // ── what this process has ─────────────────────────────────────────────────
+  // ── owned slots ───────────────────────────────────────────────────────────
 
-  /** Slots of a group whose rows may be given out. */
+  /** Returns the slots of a group whose rows may be handed out. */
   readable(group: number): OwnedSlot[] {
     const readable: OwnedSlot[] = []
     for (const owned of this.#owned.get(group)?.values() ?? []) if (owned.state === 'held') readable.push(owned)
@@ -115,18 +115,18 @@ export class Slots {
 
   // ── groups ────────────────────────────────────────────────────────────────
 
-  /** A group that processes share: from the next look on this one takes its part of it. */
+  /** Adds a shared group: the next look takes its slots. */
   add(group: Group): void {
     this.#shared.set(group.id, group)
     this.#mustLook = true
   }
 
-  /** A group of this process alone, with its only slot. */
+  /** Adds a group of this process alone. It has one slot. */
   addOwn({ id }: Group): void {
     this.#set({ group: id, slot: 0, epoch: 1, state: 'held', inHand: 0 })
   }
 
-  /** Nobody here takes its rows any more. */
+  /** Removes a group that has no subscriber here any more. */
   remove(group: Group): void {
     const isShared = this.#shared.delete(group.id)
     const slots = [...(this.#owned.get(group.id)?.values() ?? [])]
@@ -134,7 +134,7 @@ export class Slots {
     else for (const owned of slots) this.#gone(owned, 'released')
   }
 
-  /** This process ends: it gives back each slot as soon as it can. */
+  /** Drains all slots, because this process ends. */
   end(): void {
     this.#isEnding = true
     for (const slots of this.#owned.values())
@@ -147,15 +147,15 @@ export class Slots {
     else slots.set(owned.slot, owned)
   }
 
-  // ── taking and giving back ────────────────────────────────────────────────
+  // ── taking and releasing ──────────────────────────────────────────────────
 
   expectChange(): void {
     this.#mustLook = true
   }
 
   /**
-   * Takes the slots that this member should have and that are free, and gives back those that others should have.
-   * @param members those that are known, in an order that is the same everywhere
+   * Takes free slots that are assigned to this member, and drains those assigned to others.
+   * @param members the known members
    * @param seen changes when members or their groups change
    */
   async look(members: readonly number[], seen: string): Promise<void> {
@@ -181,7 +181,7 @@ export class Slots {
       const owner = row.member === null ? null : Number(row.member)
       let owned = this.owned(group, slot)
       if (owned !== undefined && !this.#releasing.has(owned) && (owner !== me || Number(row.epoch) !== owned.epoch)) {
-        // It may have been taken or released since the rows were read.
+        // The rows may be older than what this process has done since.
         if (owned.epoch <= Number(row.epoch)) this.lose(owned)
         owned = undefined
         isComplete = false
@@ -199,11 +199,11 @@ export class Slots {
     await this.#open(again)
     if (wanted.length > 0) await this.#take(wanted)
     this.#seen = seen
-    // Those that others have to release first.
+    // Others must release some first.
     if (!isComplete) this.#mustLook = true
   }
 
-  /** Rows of an earlier epoch have not ended here. */
+  /** True while rows of an earlier epoch of the slot are in hand. */
   #isUnderWay(group: number, slot: number): boolean {
     for (const lost of this.#lost) if (lost.group === group && lost.slot === slot) return true
     return false
@@ -234,7 +234,7 @@ export class Slots {
     await this.#open(owned)
   }
 
-  /** Their rows are given out from now on, but for those of blocked keys. */
+  /** Hands out the rows of the slots from now on, except those of blocked keys. */
   async #open(slots: readonly OwnedSlot[]): Promise<void> {
     if (slots.length === 0) return
     const lists = [arrayOf(slots.map(({ group }) => group)), arrayOf(slots.map(({ slot }) => slot))]
@@ -258,7 +258,7 @@ export class Slots {
             place: Number(place),
           })),
         )
-      // Nobody here takes its rows any more, or this process ends.
+      // The group was removed meanwhile, or this process ends.
       if (!this.#shared.has(group) || this.#isEnding) for (const owned of its) this.#drain(owned)
     }
   }
@@ -270,7 +270,7 @@ export class Slots {
     this.#releaseIfEmpty(owned)
   }
 
-  /** A row of a slot has left the hand. */
+  /** Called when a row of the slot has left the hand. */
   rowLeft(owned: OwnedSlot): void {
     owned.inHand--
     if (owned.inHand > 0) return
@@ -295,18 +295,18 @@ export class Slots {
         onReleased()
       }
     } catch {
-      // The next look finds out whether it is released, and tries it again.
+      // The next look checks whether it is released, and tries again.
     }
     this.#releasing.delete(owned)
     this.#mustLook = true
   }
 
-  /** Slots that should have been released, when that failed. */
+  /** Tries again to release slots, after a failure. */
   retryReleases(): void {
     for (const slots of this.#owned.values()) for (const owned of [...slots.values()]) this.#releaseIfEmpty(owned)
   }
 
-  /** Another member has taken it. */
+  /** Gives up a slot that another member has taken. */
   lose(owned: OwnedSlot): void {
     if (owned.state === 'lost' || owned.state === 'released') return
     if (owned.inHand > 0) this.#lost.add(owned)
@@ -322,7 +322,7 @@ export class Slots {
     this.#parts.onGone(owned)
   }
 
-  /** This member is gone: nothing is its own any more. */
+  /** Gives up all slots, because others have removed this member. */
   loseAll(): void {
     for (const slots of [...this.#owned.values()]) for (const owned of [...slots.values()]) this.lose(owned)
     this.#mustLook = true
@@ -335,7 +335,7 @@ const listsOf = (rows: readonly SlotRow[]): [string, string] => [
 ]
 
 /**
- * Which member should have each slot of some groups: rendezvous hashing, of which no member gets more than its share.
+ * Returns which member should have each slot of some groups: rendezvous hashing, with no more than its share for each member.
  * Source: V. Mirrokni, M. Thorup and M. Zadimoghaddam, "Consistent Hashing with Bounded Loads", 2018.
  */
 export function assignments(

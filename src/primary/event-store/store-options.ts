@@ -26,11 +26,11 @@ export interface EventStoreOptions {
   replica: string
   /** On PostgreSQL: tells whether a process on this machine is alive. */
   processes: Processes
-  /** On PostgreSQL: another process has taken over, and this one must end. */
+  /** On PostgreSQL: called when others have removed this process, which must end. */
   onLost: (message: string) => void
   /** Sends an event to the message broker; null: the hub delivers. */
   relay: RelayOptions['send'] | null
-  /** Commits what has become of deliveries. */
+  /** Commits outcomes of deliveries. */
   write: (changes: StoreChanges) => Promise<StoreAnswer>
   /** True while a thread of this process runs. */
   isAlive: (threadId: number) => boolean

@@ -27,9 +27,9 @@ export interface StoredDelivery {
   readonly retryMs: number
   /** Processes that crashed while they may have had it in hand. */
   readonly crashes: number
-  /** On a server: the slot that it is in. */
+  /** On a server: its slot. */
   readonly slot?: OwnedSlot
-  /** On a server: it is the replay of a dead letter since then, milliseconds since the epoch. */
+  /** On a server: since when it is the replay of a dead letter, milliseconds since the epoch. */
   readonly replayedMs?: number
 }
 

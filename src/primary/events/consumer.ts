@@ -57,7 +57,7 @@ export interface EventSource {
   readonly isBroker: boolean
   /** The hub has accepted it, and not begun with it. */
   accepted?(delivery: Delivery): void
-  /** False while no thread may have it. */
+  /** False while no thread may begin it. */
   mayBegin?(delivery: Delivery): boolean
   /** A thread has it that is the first to have it. */
   begun?(delivery: Delivery): void

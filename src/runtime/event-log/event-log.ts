@@ -1,4 +1,4 @@
-// Stores events, in any thread: on a file in the event store, on a server in the event log.
+// Stores events in the event store, from any thread.
 import { threadId } from 'node:worker_threads'
 
 import type { LastStatement, Queryable } from '../../contracts/db.ts'
@@ -13,7 +13,7 @@ import type { LogDatabase } from '../event-store/database.ts'
 import { INSERT_MAX, insertStatement, type Recipients, sizeFor } from '../event-store/delivery-rows.ts'
 import { SERVER_MAX_ROWS, serverInsertStatement } from '../event-store/server-rows.ts'
 
-/** Events that wait for their commit, at most. */
+/** Maximum number of events of a thread that wait for their commit. */
 const WAITING_MAX = 16_384
 
 interface Waiting {
@@ -101,11 +101,11 @@ export class LogPublisher {
 
 /** Above this share of EVENT_BUS_MAX_STORED no new request is let in. */
 const CROWDED_SHARE = 0.75
-/** So many times as much again is for events that others cause: without it, what a process has taken over from ended ones could never be handled. */
+/** Events caused by events may fill the store up to this many times the bound: otherwise a full store could never be emptied. */
 const CAUSED_FULL = 2
-/** Events that wait behind dead letters, and those letters, may each take this share of EVENT_BUS_MAX_STORED: the rest is for those that go on. */
+/** Rows behind dead letters, and those dead letters, may each take this share of EVENT_BUS_MAX_STORED. */
 const PARKED_SHARE = 0.5
-/** What is stored for longer is told to the primary, which tries whether the log takes events, milliseconds. */
+/** An insert that takes longer is reported to the primary, which then tests the store, milliseconds. */
 const SLOW_MS = 2000
 /** How long an event that is published early waits for the tables, milliseconds. */
 const OPEN_WAIT_MS = 5000

@@ -1,4 +1,4 @@
-// Writes what has become of deliveries on PostgreSQL: only of rows whose slots the process still has.
+// Writes outcomes of deliveries on PostgreSQL, only for slots that the process still owns.
 import type { Queryable } from '../../contracts/db.ts'
 import type { Fences, GroupRow, NotedDelivery, StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
 import { type LogDatabase, ownTransaction } from './database.ts'
@@ -7,13 +7,13 @@ import { PROMOTED_MAX } from './delivery-rows.ts'
 import { slotOf } from './server-tables.ts'
 
 /*
- * Whoever takes a slot updates its row, and waits for those who have it locked FOR SHARE: so nothing of a row is written once its slot is another's.
+ * A process that takes a slot updates its row, and so waits for settlements that hold it FOR SHARE: nothing is written once a slot is another's.
  */
 
 /** $1 the member; $2, $3, $4 the slots. */
 const HELD = `SELECT s.grp, s.slot FROM heddle_slot AS s JOIN unnest($2::int[], $3::int[], $4::bigint[]) AS f (grp, slot, epoch)
   ON s.grp = f.grp AND s.slot = f.slot AND s.epoch = f.epoch WHERE s.member = $1 FOR SHARE OF s`
-/** The usual changes, in one way there and back. */
+/** Deletes rows of the slots that are still owned, in one round trip. */
 const DELETE_HELD = `WITH held AS (${HELD}),
   gone AS (DELETE FROM heddle_delivery AS d USING held WHERE d.grp = held.grp AND d.slot = held.slot AND d.seq = ANY($5::bigint[]))
   SELECT grp, slot FROM held`
@@ -32,7 +32,7 @@ const LOCK_OWN = `SELECT s.grp, s.slot FROM heddle_slot AS s JOIN (SELECT DISTIN
   ON s.grp = f.grp AND s.slot = f.slot WHERE s.member = $1 FOR SHARE OF s`
 const MOVED =
   'grp, slot, thread, event_id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes'
-/** In the order of their times. One that may be the replay of a dead letter stays one. */
+/** Moves due rows to the end of the order, by their times. The replay of a dead letter stays one. */
 const PROMOTE = `WITH due AS (DELETE FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms > 0 RETURNING *),
   numbered AS (SELECT nextval('heddle_delivery_seq') AS new_seq, sorted.* FROM (SELECT * FROM due ORDER BY due_ms, seq) AS sorted),
   moved AS (INSERT INTO heddle_delivery (seq, place, ${MOVED})
@@ -43,7 +43,7 @@ const PROMOTE = `WITH due AS (DELETE FROM heddle_delivery WHERE seq = ANY($1::bi
 
 const arrayOf = (numbers: readonly number[]): string => `{${numbers.join(',')}}`
 
-/** Writes the changes: alone the usual deletes, and everything else in one transaction. */
+/** Writes changes. Plain deletes are one statement; anything else is one transaction. */
 export async function writeServerChanges(db: LogDatabase, changes: StoreChanges, fences: Fences): Promise<StoreAnswer> {
   const { done, noted, deadLetters, replayed, groups, promoteMs } = changes
   const { member, slots } = fences
@@ -59,7 +59,7 @@ export async function writeServerChanges(db: LogDatabase, changes: StoreChanges,
   }
   if ([noted, deadLetters, replayed, groups].every(({ length }) => length === 0) && promoteMs === 0) {
     return ownTransaction(db, async (tx) => {
-      // The plan was made when the table was empty, and is kept: it must not read the whole table when that is large.
+      // A plan made on an empty table is kept: without this it would scan a large table.
       const set = tx.execute('SET LOCAL enable_seqscan = off')
       const deleting = tx.execute<{ grp: number; slot: number }>(DELETE_HELD, [...params, arrayOf(done)])
       const [, { rows }] = await Promise.all([set, deleting])
@@ -82,15 +82,15 @@ export async function writeServerChanges(db: LogDatabase, changes: StoreChanges,
   })
 }
 
-/** What was told last of a row holds. */
+/** Writes the last note of each row. */
 async function note(tx: Queryable, noted: readonly NotedDelivery[]): Promise<void> {
   if (noted.length === 0) return
-  // The database takes no other text.
+  // PostgreSQL refuses other text.
   const rows = noted.map((each) => ({ ...each, error: each.error.toWellFormed().replaceAll('\0', '') }))
   await tx.execute(NOTE, [JSON.stringify([...new Map(rows.map((row) => [row.seq, row])).values()])])
 }
 
-/** A group that another process has stays. */
+/** Updates or deletes a group. One that another process has stays. */
 async function writeGroup(tx: Queryable, { id, seenMs }: GroupRow, member: number): Promise<void> {
   if (seenMs !== null) {
     await tx.execute('UPDATE heddle_group SET seen_ms = $1 WHERE id = $2', [seenMs, id])
@@ -103,13 +103,13 @@ async function writeGroup(tx: Queryable, { id, seenMs }: GroupRow, member: numbe
   if (rowCount === 1) await deleteRowsOf(tx, [id])
 }
 
-/** Deletes what there is of groups that are gone. */
+/** Deletes everything that belongs to deleted groups. */
 export async function deleteRowsOf(tx: Queryable, groups: readonly number[]): Promise<void> {
   for (const table of ['heddle_parked', 'heddle_slot', 'heddle_member_group', 'heddle_delivery'])
     await tx.execute(`DELETE FROM ${table} WHERE grp = ANY($1::int[])`, [arrayOf(groups)])
 }
 
-/** @returns the groups of the rows */
+/** Moves due rows of owned slots to the end of the order. @returns their groups */
 async function promote(tx: Queryable, member: number, dueMs: number): Promise<number[]> {
   const due = await tx.query<{ seq: number; grp: number; slot: number }>(DUE, [member, dueMs])
   if (due.length === 0) return []

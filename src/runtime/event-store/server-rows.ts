@@ -5,26 +5,26 @@ import { BROKER, type Recipients } from './delivery-rows.ts'
 import { dueMsOf, envelopeOf, keyColumnOf } from './event-columns.ts'
 import { MEMBER_THREADS, slotOf } from './server-tables.ts'
 
-/** Events of one statement at most, and the sizes of statements: few, so that each is prepared once. A short one is filled up with nulls. */
+/** Maximum number of events of one statement, and the sizes of statements: few, so that each is prepared once. The rest is filled with nulls. */
 export const SERVER_MAX_ROWS = 256
 const SIZES = [1, 4, 16, 64, 128, SERVER_MAX_ROWS]
 
 const COLUMNS = ['id', 'event', 'envelope', 'payload', 'key', 'due_ms', 'expires_ms'] as const
-/** For the first row: a list of values has no table to take them from. */
+/** Casts of the first row: a list of values has no table to take types from. */
 const TYPES = ['text', 'text', 'text', 'text', 'text', 'bigint', 'bigint'] as const
 
-/** The group of rows that a member has stored before its groups were known. */
+/** Returns the group of rows that a member stores before its groups are known. */
 export const unassignedOf = (member: number): number => BROKER - member
 
-/** A thread of a member, for the column `thread`. */
+/** Returns the number of a member's thread in the column `thread`. */
 export const threadOf = (member: number, thread: number): number => member * MEMBER_THREADS + thread
 
-/** What a statement for no subscribed group has before the events: thread, group, and how many subscriptions must have their groups stored. */
+/** Number of parameters before the events: the thread; without subscribed groups also the group, and how many subscriptions must be stored first. */
 const HEAD = { groups: 1, others: 3 } as const
 
 /**
- * $1 is the thread, $2 the group of rows that are for no subscribed group, $3 their `place`.
- * The transaction has a number before a `seq` is drawn: whoever sees all transactions below a number ended knows that no lower `seq` becomes visible.
+ * $1 is the thread; for rows without subscribed groups $2 is the group and $3 the `place`.
+ * `pg_current_xact_id()` gives the transaction its id before it draws a `seq`: the horizon relies on that.
  */
 function textOf(isForGroups: boolean, size: number): string {
   const first = 1 + (isForGroups ? HEAD.groups : HEAD.others)
@@ -60,8 +60,8 @@ function cachedTextOf(isForGroups: boolean, size: number): string {
 /**
  * The statement that inserts events: one row for each recipient, in the order of the events.
  * @param frames at most SERVER_MAX_ROWS; their payloads are text
- * @param thread number of the thread that publishes, in its process
- * @param subscriptions those that there have been after the boot: rows for later wait until their groups are stored
+ * @param thread number of the publishing thread in its process
+ * @param subscriptions number of subscriptions after the boot: rows for later wait until these have their groups stored
  */
 export function serverInsertStatement(
   recipients: Recipients,

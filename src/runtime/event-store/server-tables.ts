@@ -1,30 +1,29 @@
-// The tables of the event store on PostgreSQL, and how the rows of the tables before them are taken over.
+// The tables of the event store on PostgreSQL, and the takeover of rows of older versions.
 import type { Queryable } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { ALL_GROUPS } from './delivery-rows.ts'
 
-/** The rows of a group fall into so many slots. Of several processes one has a slot at a time. */
+/** Slots of a group. One process at a time owns a slot. */
 export const SLOTS = 16
 
-/** The slot of a row by its column `key`: without a key any. */
+/** Returns the SQL for the slot of a row, by its column `key`; random without a key. */
 export const slotOf = (key: string): string =>
   `CASE WHEN ${key} IS NULL THEN CAST(floor(random() * ${SLOTS}) AS integer) ELSE hashtext(${key}) & ${SLOTS - 1} END`
 
-/** Threads of all members have numbers of their own: that of the member times this, and that of the thread. */
+/** Number of a thread among all members: the member's number times this, plus the thread's. */
 export const MEMBER_THREADS = 2 ** 20
 
 /**
- * The tables that several processes share; the columns that a file has as well are those of store-tables.ts.
+ * The tables that several processes share. Columns that SQLite has too are explained in store-tables.ts.
  *
- * - `heddle_member`: the processes, each with a lease by the server's clock. `identity`: where it runs, as JSON. `groups` grows when it begins to
- *   have a group, or has it no more. `subscriptions`: how many of those after the boot have their groups stored; -1: not even those of the boot.
- * - `heddle_member_group`: which member has which group: its rows may be given to it.
- * - `heddle_slot`: which member has which slot of a group; null: none. `epoch` grows each time that it is taken. What is written of a row names the
- *   slot and its epoch, and locks the row of the slot.
- * - `heddle_group`: with a `member` above 0 it is that process's alone, and all of its rows are in slot 0.
- * - `heddle_delivery`: `seq` is drawn by the INSERT, so of two that follow each other the second has the higher one. Two at a time may become
- *   visible in the other order. `grp` below -1: the rows wait until a member has stored
- *   the groups of as many subscriptions as `place` says.
+ * - `heddle_member`: the processes, each with a lease by the server's clock. `identity`: where it runs, as JSON. `groups` grows when its groups
+ *   change. `subscriptions`: how many subscriptions after the boot have their groups stored; -1: those of the boot are not stored yet.
+ * - `heddle_member_group`: which member has which group. Only these members take slots of the group.
+ * - `heddle_slot`: which member owns which slot of a group; null: none. `epoch` grows with each taking. A settlement names slot and epoch, and
+ *   locks the slot's row.
+ * - `heddle_group`: with a `member` above 0 the group belongs to that process alone, and all of its rows are in slot 0.
+ * - `heddle_delivery`: the INSERT draws `seq`, so an event published after another one's commit has a higher one. Rows of concurrent commits may
+ *   become visible in the other order. `grp` below -1: the row waits until member -1 - `grp` has stored the groups of `place` subscriptions.
  */
 export const SERVER_TABLES = [
   'CREATE SEQUENCE IF NOT EXISTS heddle_delivery_seq',
@@ -51,10 +50,10 @@ export const SERVER_TABLES = [
     grp INTEGER NOT NULL, slot SMALLINT NOT NULL, member BIGINT, epoch BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (grp, slot))`,
 ]
 
-/** Rows that are taken over get numbers from here on: dead letters of before have their places below. */
+/** Rows taken over get numbers from here on: older dead letters have their places below. */
 const FIRST_SEQ = 1 << 24
 
-/** Renames the tables of version 1 and 2, whose names have another meaning now. Before the new ones are made. Version 1 may lack some. */
+/** Renames tables of versions 1 and 2, before new tables of the same names are made. Version 1 may lack some. */
 const SET_OLD_ASIDE = [
   `ALTER TABLE heddle_event ADD COLUMN IF NOT EXISTS ord BIGINT NOT NULL DEFAULT 0,
      ADD COLUMN IF NOT EXISTS recovered INTEGER NOT NULL DEFAULT 0`,
@@ -69,9 +68,9 @@ const SET_OLD_ASIDE = [
 ]
 
 /**
- * Waits for others that start, and makes room for the new tables.
- * @returns false when another process has made them meanwhile
- * @throws EVENT_BUS_UNAVAILABLE while a process of the version before has the tables
+ * Waits for other processes that start, and renames the old tables.
+ * @returns false if another process has made the new tables meanwhile
+ * @throws EVENT_BUS_UNAVAILABLE while a process of an older release is alive
  */
 export async function setOldAside(tx: Queryable, wanted: number): Promise<boolean> {
   await tx.execute('LOCK TABLE heddle_log IN ACCESS EXCLUSIVE MODE')
@@ -93,11 +92,11 @@ export async function setOldAside(tx: Queryable, wanted: number): Promise<boolea
 
 const DELIVERY = 'grp, slot, thread, event_id, event, envelope, payload, key, due_ms, expires_ms'
 
-/** Makes rows of deliveries of the tables of version 1 and 2, and drops those. After the new tables are made. */
+/** Copies the rows of versions 1 and 2 into the new tables, and drops the old ones. */
 export async function takeOverServer(tx: Queryable): Promise<void> {
   await tx.execute('ALTER TABLE heddle_dead ADD COLUMN IF NOT EXISTS place BIGINT NOT NULL DEFAULT 0')
   await tx.execute('INSERT INTO heddle_group (event, grp, seen_ms) SELECT event, grp, seen_ms FROM heddle_group_2')
-  // A delivery of a group that was not written down.
+  // Groups of deliveries that heddle_group lacked.
   await tx.execute(
     `INSERT INTO heddle_group (event, grp, seen_ms) SELECT DISTINCT e.event, d.grp, (SELECT coalesce(max(seen_ms), 0) FROM heddle_group_2)
      FROM heddle_delivery_2 AS d JOIN heddle_event AS e ON e.seq = d.seq ON CONFLICT (event, grp, kind, member) DO NOTHING`,
@@ -119,7 +118,7 @@ export async function takeOverServer(tx: Queryable): Promise<void> {
     `UPDATE heddle_dead SET replay_seq = coalesce((SELECT max(n.seq) FROM heddle_event AS e JOIN heddle_delivery AS n ON n.event_id = e.id
        JOIN heddle_group AS g ON g.id = n.grp AND g.grp = heddle_dead.grp WHERE e.seq = heddle_dead.replay_seq), 0) WHERE replay = 'running'`,
   )
-  // Its own place says that a row may be the replay of a dead letter.
+  // A row with a place of its own may be the replay of a dead letter.
   await tx.execute(
     "UPDATE heddle_delivery SET place = seq WHERE seq IN (SELECT replay_seq FROM heddle_dead WHERE replay = 'running')",
   )

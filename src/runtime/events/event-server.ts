@@ -92,7 +92,7 @@ export class EventServer {
   transactions: HandledEvents | null = null
   /** False once a plugin has replaced a builtin of the thread. @param origin who alone has run since it was asked last */
   isSound: (origin?: Origin) => boolean = () => true
-  /** False while another process may have taken the stored events of this one. */
+  /** False without a valid lease: another process may have taken the stored events of this one. */
   mayBegin: () => boolean = () => true
   readonly #subscriptions: (Subscription | undefined)[] = []
   readonly #origins: (Origin | undefined)[] = []
@@ -250,7 +250,7 @@ export class EventServer {
   }
 }
 
-/** It is no attempt: it waits, and is taken back when its slot is another process's. */
+/** Counts as an outage, not as an attempt: the delivery waits, and returns to the store if its slot is lost. */
 function notBegun(): WireError {
   const error = deliveryError(new HeddleError('EVENT_BUS_UNAVAILABLE', 'The lease of this process is over'))
   error.away = true

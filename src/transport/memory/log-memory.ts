@@ -2,9 +2,9 @@
  * What all threads know of the event store.
  *
  * Memory:
- *   bytes 0–7    TRUSTED  BigInt64: on a server: until when this process may begin with stored events, milliseconds by the clock that all threads
- *                         share; 0: always. The primary alone sets it.
- *   bytes 8–15   MEMBER   BigInt64: on a server: number of this process among those that share it; 0 on a file. Set before IS_OPEN.
+ *   bytes 0–7    TRUSTED  BigInt64: on a server: until when deliveries may begin, milliseconds by the clock that all threads share; 0: always. Only the
+ *                         primary sets it.
+ *   bytes 8–15   MEMBER   BigInt64: on a server: number of this member; 0 on a file. Set before IS_OPEN.
  *   bytes 16–19  STORED   Int32: deliveries that are stored, as the primary counts them
  *   bytes 20–23  PARKED   Int32: those of them that wait behind dead letters, as the primary counts them
  *   bytes 24–27  IS_OPEN  Int32: 1 from when the tables are there. The primary alone sets it.
@@ -49,7 +49,7 @@ export class LogMemory {
     return load(this.#words, IS_OPEN) === 1
   }
 
-  /** @param member number of this process among those that share the database; 0 on a file */
+  /** @param member number of this member; 0 on a file */
   open(member: number): void {
     store(this.#longs, MEMBER, BigInt(member))
     store(this.#words, IS_OPEN, 1)
@@ -59,12 +59,12 @@ export class LogMemory {
     return Number(load(this.#longs, MEMBER))
   }
 
-  /** @param ms for so long; 0: nothing may begin */
+  /** Lets deliveries begin for this long. @param ms 0: nothing may begin */
   trustFor(ms: number): void {
     store(this.#longs, TRUSTED, BigInt(Math.max(1, Math.floor(monotonicMs() + ms))))
   }
 
-  /** A thread may begin with a stored event: no other process can have taken it. */
+  /** True while a thread may begin a stored event: no other process can have taken it. */
   get isTrusted(): boolean {
     const untilMs = load(this.#longs, TRUSTED)
     return untilMs === 0n || monotonicMs() < Number(untilMs)
