@@ -39,7 +39,12 @@ export function accessOf(settings: ToolRuntime['settings'], thread: ThreadRef): 
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
   }
-  return { config, mayTellPassword: rdbTls !== 'off' || rdbAllowCleartextPassword, session: sessionRules(settings) }
+  return {
+    config,
+    mayTellPassword: rdbTls !== 'off' || rdbAllowCleartextPassword,
+    // The primary runs statements of the runtime alone: handlers run in lanes.
+    session: sessionRules(settings, thread.kind === 'primary'),
+  }
 }
 
 /** @throws the error of the driver or the server */

@@ -23,8 +23,14 @@ export interface SessionRules {
   readonly read: string
 }
 
-/** What the decoders, the token rules and the promises of the tool rely on, whatever the server, the user or a pooler has set. */
-export function sessionRules({ rdbPooler, rdbSchema, rdbStatementTimeoutMs }: Settings): SessionRules {
+/**
+ * What the decoders, the token rules and the promises of the tool rely on, whatever the server, the user or a pooler has set.
+ * @param readsByIndex tables that are often empty have an index for each query, and the plans are kept: none may be made to read a whole table
+ */
+export function sessionRules(
+  { rdbPooler, rdbSchema, rdbStatementTimeoutMs }: Settings,
+  readsByIndex = false,
+): SessionRules {
   const wanted: Record<string, string> = {
     TimeZone: 'UTC',
     DateStyle: 'ISO',
@@ -38,6 +44,8 @@ export function sessionRules({ rdbPooler, rdbSchema, rdbStatementTimeoutMs }: Se
     statement_timeout: String(rdbStatementTimeoutMs),
     idle_in_transaction_session_timeout: String(TRANSACTION_IDLE_MS + IDLE_GRACE_MS),
     default_transaction_isolation: 'read committed',
+    // Where a whole table is read all the same, its cost is a number that would have the statement compiled.
+    ...(readsByIndex ? { enable_seqscan: 'off', jit: 'off' } : {}),
   }
   const names = Object.keys(wanted)
   const setAll = (isLocal: boolean): string =>

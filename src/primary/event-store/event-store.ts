@@ -7,7 +7,7 @@ import { type Clock, pause } from '../../core/schedule/clock.ts'
 import { until, withTimeout } from '../../core/schedule/waiting.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
 import { BROKER } from '../../runtime/event-store/delivery-rows.ts'
-import { dueMsOf, keyOf } from '../../runtime/event-store/event-columns.ts'
+import { dueMsOf, keyIn } from '../../runtime/event-store/event-columns.ts'
 import { MEMBER_THREADS } from '../../runtime/event-store/server-tables.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { hubEventOf, type SubscriberThread } from '../events/consumer.ts'
@@ -672,14 +672,5 @@ export class EventStore {
   /** Leaves the other processes, after the lanes have ended. */
   async leave(): Promise<void> {
     await this.#members?.leave()
-  }
-}
-
-/** Returns null if it is no key: somebody else has written it. */
-function keyIn(column: string): string | null {
-  try {
-    return keyOf(column)
-  } catch {
-    return null
   }
 }

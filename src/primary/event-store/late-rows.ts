@@ -1,6 +1,6 @@
 // Finds rows that became visible after their group was read past them.
 import type { LogDatabase } from '../../runtime/event-store/database.ts'
-import { keyOf } from '../../runtime/event-store/event-columns.ts'
+import { keyIn } from '../../runtime/event-store/event-columns.ts'
 import type { Horizon } from './horizon.ts'
 import type { Reader } from './reader.ts'
 import type { Slots } from './slots.ts'
@@ -72,14 +72,5 @@ export class LateRows {
     if (seq === 0) return reader.rangGroup(group)
     if (isInHand(seq) || this.#left.has(seq) || slots.owned(group, Number(slot))?.state !== 'held') return
     reader.late(group, Number(place), keyIn(column))
-  }
-}
-
-/** Returns null for a malformed key: the reader finds it when it reads the row. */
-function keyIn(column: string | null): string | null {
-  try {
-    return keyOf(column)
-  } catch {
-    return null
   }
 }

@@ -10,7 +10,7 @@ interface Written {
   reject: (error: Error) => void
 }
 
-/** Lets the lane with the fewest requests write changes: a commit in the primary would hold up the listener. */
+/** On a file lets the lane with the fewest requests write changes: a commit in the primary would hold up the listener. */
 export class LogLanes {
   readonly #lanes: () => readonly Lane[]
   readonly #log: EventLog
@@ -27,6 +27,8 @@ export class LogLanes {
   }
 
   write(changes: StoreChanges): Promise<StoreAnswer> {
+    // It waits for a server without holding up anything.
+    if (this.#log.isOnServer) return this.#writeHere(changes)
     let best: Lane | undefined
     for (const lane of this.#lanes()) {
       if (!lane.responsive || lane.state !== 'ready') continue

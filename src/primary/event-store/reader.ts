@@ -274,11 +274,12 @@ export class Reader {
   async #readGroup(cursor: Cursor, limit: number): Promise<number> {
     cursor.state = 'read'
     const { after, version } = cursor
-    const page = await this.#parts.store.readGroup(cursor.group.id, after, limit)
+    const { rows: page, readTo } = await this.#parts.store.readGroup(cursor.group.id, after, limit)
     const { taken, suspect } = this.#take(cursor, page)
     const last = suspect ?? page[taken - 1]
+    const isAll = suspect === null && taken === page.length && page.length < limit
     // Else a row has come back meanwhile, from which it is read again.
-    if (last !== undefined && cursor.version === version) cursor.after = last.place
+    if (cursor.version === version) cursor.after = Math.max(last?.place ?? after, isAll ? readTo : 0)
     if (page.length > 0) cursor.rowBytes = bytesOf(page) / page.length
     if (suspect !== null) this.#try(cursor, suspect)
     else if (taken < page.length) cursor.state = 'full'

@@ -1,34 +1,70 @@
 // Reads the tables of the event store on PostgreSQL: the rows of the slots this process owns.
-import type { Queryable } from '../../contracts/db.ts'
+import type { Queryable, Row } from '../../contracts/db.ts'
 import { type LogDatabase, ownTransaction } from '../../runtime/event-store/database.ts'
 import { BROKER, type DeliveryRow } from '../../runtime/event-store/delivery-rows.ts'
-import { envelopeOf, keyColumnOf, keyOf } from '../../runtime/event-store/event-columns.ts'
+import { type EventColumns, envelopeOf, keyColumnOf, keyIn } from '../../runtime/event-store/event-columns.ts'
 import { deleteRowsOf } from '../../runtime/event-store/server-changes.ts'
 import { unassignedOf } from '../../runtime/event-store/server-rows.ts'
 import { MEMBER_THREADS, SLOTS, slotOf } from '../../runtime/event-store/server-tables.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { GroupKind } from '../../transport/store-changes.ts'
-import type { Horizon } from './horizon.ts'
+import { HORIZON, type Horizon } from './horizon.ts'
 import type { OwnedSlot, Slots } from './slots.ts'
-import { type ClockJump, COLUMNS, deliveryOf, type MovedRow, SqlStore, type StoredGroup } from './sql-store.ts'
-import type { Page } from './store.ts'
+import { type ClockJump, deliveryOf, type MovedRow, SqlStore, type StoredGroup } from './sql-store.ts'
+import type { GroupPage, Page } from './store.ts'
+
+// Taken before plugins can replace it.
+const { parse: parseJson } = JSON
 
 /** Rows that waited for the groups of a member, once those are stored or the member is gone. */
 const ASSIGNABLE = `grp < ${BROKER} AND NOT EXISTS (SELECT 1 FROM heddle_member AS m WHERE m.id = ${BROKER} - grp AND m.subscriptions < place)`
-const READ = `${COLUMNS}, slot, place IS NOT NULL AS has_place,
-  EXISTS (SELECT 1 FROM heddle_delivery WHERE grp < ${BROKER}) AS has_unassigned`
-/** Rows that became visible behind the cursor, without their content. */
-const LATE = `SELECT ${READ.replace('envelope', "'' AS envelope").replace('payload', "'' AS payload")} FROM heddle_delivery
-  WHERE grp = $1 AND slot = ANY($5::int[]) AND coalesce(place, seq) > $4 AND coalesce(place, seq) <= $2 AND due_ms = 0`
-const BY_INDEX = 'SET LOCAL enable_seqscan = off'
+const HAS_ASSIGNABLE = `EXISTS (SELECT 1 FROM heddle_delivery WHERE ${ASSIGNABLE})`
+const ORDER = 'coalesce(place, seq)'
+/** Most rows have none of this: fewer columns are read faster. */
+const TRIED = `CASE WHEN attempt = 1 AND deaths = 0 AND crashes = 0 AND expires_ms = 0 AND begun = 0 AND retry_ms = 0 AND error = '' THEN NULL
+  ELSE CAST(json_build_array(attempt, deaths, crashes, expires_ms, begun, retry_ms, error) AS text) END`
+const COLUMNS = `seq, place, slot, thread, event_id AS id, event, envelope, payload, key, ${TRIED} AS tried`
 /** Maximum number of rows of a key that may be in hand. */
 const KEY_IN_HAND = 64
-const KEY = `SELECT ${READ} FROM heddle_delivery WHERE grp = $1 AND key = $2 AND coalesce(place, seq) > $3 AND due_ms = 0 AND slot = ANY($5::int[])
-  ORDER BY coalesce(place, seq) LIMIT $4`
+const KEY = `SELECT ${COLUMNS}, ${HAS_ASSIGNABLE} AS has_assignable FROM heddle_delivery
+  WHERE grp = $1 AND key = $2 AND ${ORDER} > $3 AND due_ms = 0 AND slot = ANY($5::int[]) ORDER BY ${ORDER} LIMIT $4`
+/** Rows that became visible behind the cursor. */
+const BEHIND = 'SELECT seq, place, key FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms = 0'
 const DELIVERY = 'thread, event_id, event, envelope, payload, key, due_ms, expires_ms'
 
-type ServerRow = DeliveryRow & { slot: number; has_place: boolean; has_unassigned: boolean }
+interface ServerRow extends EventColumns {
+  /** Null where it is `seq`. */
+  place: number | null
+  slot: number
+  thread: number
+  /** Null: as it was published. */
+  tried: string | null
+}
+const NOT_TRIED = [1, 0, 0, 0, 0, 0, '']
+/** Slot of the last row of a page, which is none: see PAGE. */
+const NO_SLOT = -1
+
+function deliveryRowOf({ seq, place, thread, id, event, envelope, payload, key, tried }: ServerRow): DeliveryRow {
+  const [attempt, deaths, crashes, expires_ms, begun, retry_ms, error] = tried === null ? NOT_TRIED : parseJson(tried)
+  return {
+    seq,
+    place: place ?? seq,
+    thread,
+    id,
+    event,
+    envelope,
+    payload,
+    key,
+    attempt,
+    deaths,
+    crashes,
+    expires_ms,
+    begun,
+    retry_ms,
+    error,
+  }
+}
 
 /** A group that this process begins to have. */
 export interface NewGroup {
@@ -38,16 +74,17 @@ export interface NewGroup {
   readonly seenMs: number
 }
 
-/** By number of slots: reads them in one order, each by its index, and the late rows. */
-const pageTexts = Array.from({ length: SLOTS + 1 }, (_, slots) => {
-  const arms = Array.from(
-    { length: slots },
-    (_, n) =>
-      `(SELECT ${READ} FROM heddle_delivery WHERE grp = $1 AND slot = $${6 + n} AND coalesce(place, seq) > $2 AND due_ms = 0
-        ORDER BY coalesce(place, seq) LIMIT $3)`,
-  )
-  return `(SELECT * FROM (${arms.join(' UNION ALL ')}) AS page ORDER BY place LIMIT $3) UNION ALL (${LATE})`
-})
+/**
+ * The rows of some slots, or of all, in one order: whoever has other slots reads the same part of the index. The last row says what else there is
+ * at the same moment: the numbers (as `seq`, `id` and `event`), the rows behind the cursor that are not settled (`envelope`), and whether rows wait
+ * to be assigned (`payload`).
+ */
+const PAGE = `(SELECT ${COLUMNS} FROM heddle_delivery
+    WHERE grp = $1 AND ${ORDER} > $2 AND due_ms = 0 AND ($6::boolean OR slot = ANY($5::int[])) ORDER BY ${ORDER} LIMIT $3)
+  UNION ALL SELECT ${HORIZON.last}, NULL, ${NO_SLOT}, 0, ${HORIZON.oldest}, ${HORIZON.next},
+    coalesce((SELECT string_agg(CAST(seq AS text), ',') FROM heddle_delivery
+      WHERE grp = $1 AND slot = ANY($5::int[]) AND ${ORDER} > $4 AND ${ORDER} <= $2 AND due_ms = 0), ''),
+    CASE WHEN ${HAS_ASSIGNABLE} THEN 'some' ELSE '' END, NULL, NULL FROM ${HORIZON.from}`
 
 export interface ServerStoreParts {
   database: () => LogDatabase
@@ -97,20 +134,27 @@ export class ServerStore extends SqlStore {
    * Reports late rows before it returns the page: a publisher may have committed a late row and then the next of its key, and the page may have
    * that one.
    */
-  override readGroup(group: number, after: number, limit: number): Promise<Page> {
+  override readGroup(group: number, after: number, limit: number): Promise<GroupPage> {
     return this.inTurn(async () => {
       const slots = this.#readable(group)
-      if (slots.length === 0) return []
-      const decided = await this.#parts.horizon.refresh()
-      const examined = this.#examined.get(group) ?? 0
+      if (slots.length === 0) return { rows: [], readTo: 0 }
       const numbers = slots.map(({ slot }) => slot)
-      const params = [group, after, limit, examined, `{${numbers.join(',')}}`, ...numbers]
-      this.#left.clear()
-      const rows = await this.#rowsOf(pageTexts[slots.length]!, params)
-      const page = rows.filter(({ place }) => Number(place) > after)
-      for (const row of rows) if (Number(row.place) <= after) this.#tellOfLate(group, row)
-      this.#examined.set(group, decided)
-      return this.#pageOf(slots, page)
+      for (;;) {
+        const examined = this.#examined.get(group) ?? 0
+        this.#left.clear()
+        const params = [group, after, limit, examined, `{${numbers.join(',')}}`, slots.length === SLOTS]
+        const rows = await this.database.query<ServerRow & Row>(PAGE, params)
+        const { seq, id, event, envelope: behind, payload: assignable } = rows.pop()!
+        if (assignable !== '') {
+          // What its publisher stored before a row of this page is older.
+          await this.assign()
+          continue
+        }
+        await this.#tellOfLate(group, behind)
+        const decided = this.#parts.horizon.seen({ last: seq, oldest: id, next: event })
+        this.#examined.set(group, decided)
+        return { rows: await this.#pageOf(slots, rows), readTo: decided }
+      }
     })
   }
 
@@ -123,9 +167,9 @@ export class ServerStore extends SqlStore {
       const from = Math.min(after, this.#examined.get(group) ?? 0)
       const list = `{${slots.map(({ slot }) => slot).join(',')}}`
       this.#left.clear()
-      const rows = await this.#rowsOf(KEY, [group, key, from, limit + KEY_IN_HAND, list])
+      const rows = await this.#keyRows([group, key, from, limit + KEY_IN_HAND, list])
       const isKnown = (seq: number): boolean => isInHand(seq) || this.#left.has(seq)
-      const fresh = rows.filter(({ seq, place }) => Number(place) > after || !isKnown(Number(seq)))
+      const fresh = rows.filter(({ seq, place }) => Number(place ?? seq) > after || !isKnown(Number(seq)))
       return this.#pageOf(slots, fresh.slice(0, limit))
     })
   }
@@ -134,37 +178,31 @@ export class ServerStore extends SqlStore {
     return this.#parts.slots().readable(group)
   }
 
-  #tellOfLate(group: number, { seq: number, place, key: column }: ServerRow): void {
+  /** @param behind numbers of rows behind the cursor, separated by commas: most of them are in hand */
+  async #tellOfLate(group: number, behind: string): Promise<void> {
+    if (behind === '') return
     const { isInHand, onLate } = this.#parts
-    const seq = Number(number)
-    if (isInHand(seq) || this.#left.has(seq)) return
-    let key: string | null = null
-    try {
-      key = keyOf(column)
-    } catch {
-      // The reader finds it when it reads the row.
-    }
-    onLate(group, Number(place), key)
+    const late = behind.split(',').filter((seq) => !isInHand(Number(seq)) && !this.#left.has(Number(seq)))
+    if (late.length === 0) return
+    const rows = await this.database.query<{ seq: number; place: number | null; key: string | null }>(BEHIND, [
+      `{${late.join(',')}}`,
+    ])
+    for (const { seq, place, key } of rows) onLate(group, Number(place ?? seq), keyIn(key))
   }
 
-  async #rowsOf(sql: string, params: (string | number)[]): Promise<ServerRow[]> {
+  async #keyRows(params: (string | number)[]): Promise<ServerRow[]> {
     for (;;) {
-      const rows = await ownTransaction(this.database, async (tx) => {
-        // A plan made on an empty table is kept: without this it would scan a large table.
-        const [, page] = await Promise.all([tx.execute(BY_INDEX), tx.query<ServerRow>(sql, params)])
-        return page
-      })
-      // Their publisher may have stored them before a row of the page.
-      if (rows[0]?.has_unassigned !== true || !(await this.hasUnassigned())) return rows
+      const rows = await this.database.query<ServerRow & Row>(KEY, params)
+      if (rows[0]?.has_assignable !== true) return rows
       await this.assign()
     }
   }
 
   async #pageOf(readable: readonly OwnedSlot[], rows: readonly ServerRow[]): Promise<Page> {
     const slots = new Map(readable.map((owned) => [owned.slot, owned]))
-    const since = rows.some(({ has_place }) => has_place) ? await this.#replaysSince() : null
+    const since = rows.some(({ place }) => place !== null) ? await this.#replaysSince() : null
     return rows.map((row) =>
-      Object.assign(deliveryOf(row), {
+      Object.assign(deliveryOf(deliveryRowOf(row)), {
         slot: slots.get(Number(row.slot))!,
         ...(since === null || !since.has(Number(row.seq)) ? {} : { replayedMs: since.get(Number(row.seq))! }),
       }),
@@ -315,9 +353,7 @@ export class ServerStore extends SqlStore {
   // ── what differs from SQLite ──────────────────────────────────────────────
 
   override async lastSeq(): Promise<number> {
-    const row = await this.database.queryOne<{ last: number }>(
-      'SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS last FROM heddle_delivery_seq',
-    )
+    const row = await this.database.queryOne<{ last: number }>(`SELECT ${HORIZON.last} AS last`)
     return Number(row!.last)
   }
 

@@ -7,7 +7,7 @@ import { envelopeOf, frameOf, keyColumnOf, keyOf, timestampOf } from '../../runt
 import { bytesOf, type EventFrame } from '../../transport/frames/event-frame.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { GroupKind, GroupRow } from '../../transport/store-changes.ts'
-import type { DeliveryStore, MalformedRow, Page, StoredDelivery } from './store.ts'
+import type { DeliveryStore, GroupPage, MalformedRow, Page, StoredDelivery } from './store.ts'
 
 const PLACE = 'coalesce(place, seq)'
 /** Somebody else has written what stands behind it, or what is no number: it would end the order of its group. */
@@ -95,8 +95,8 @@ export class SqlStore implements DeliveryStore {
     return this.#database()
   }
 
-  readGroup(group: number, after: number, limit: number): Promise<Page> {
-    return this.#read(GROUP, [group, after, limit])
+  async readGroup(group: number, after: number, limit: number): Promise<GroupPage> {
+    return { rows: await this.#read(GROUP, [group, after, limit]), readTo: 0 }
   }
 
   readKey(group: number, key: string, after: number, limit: number): Promise<Page> {

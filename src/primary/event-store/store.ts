@@ -44,10 +44,17 @@ export const isMalformed = (row: StoredDelivery | MalformedRow): row is Malforme
 
 export type Page = readonly (StoredDelivery | MalformedRow)[]
 
+/** A page of a group. */
+export interface GroupPage {
+  readonly rows: Page
+  /** When the page is short: up to this place there is no other row that this process may read, and none will come; 0: nobody knows. */
+  readonly readTo: number
+}
+
 /** Reads ready rows in order. */
 export interface DeliveryStore {
   /** Returns the next rows of a group after a place, at most `limit`. */
-  readGroup(group: number, after: number, limit: number): Awaitable<Page>
+  readGroup(group: number, after: number, limit: number): Awaitable<GroupPage>
   /** Does the same for one key. @param key as its column stores it */
   readKey(group: number, key: string, after: number, limit: number): Awaitable<Page>
 }

@@ -94,6 +94,15 @@ export function keyOf(column: string | null): string | null {
   throw new Error('its key is no JSON string')
 }
 
+/** The same, but null for what is no key: somebody else has written it. */
+export function keyIn(column: string | null): string | null {
+  try {
+    return keyOf(column)
+  } catch {
+    return null
+  }
+}
+
 /** What a handler has thrown may have characters that no database takes. */
 export const storable = (text: string): string => text.toWellFormed().replaceAll('\0', '\u{FFFD}')
 

@@ -58,13 +58,8 @@ export async function writeServerChanges(db: LogDatabase, changes: StoreChanges,
     return { promoted, lost: slots.flatMap(({ group, slot }, n) => (names.has(`${group} ${slot}`) ? [] : [n])) }
   }
   if ([noted, deadLetters, replayed, groups].every(({ length }) => length === 0) && promoteMs === 0) {
-    return ownTransaction(db, async (tx) => {
-      // A plan made on an empty table is kept: without this it would scan a large table.
-      const set = tx.execute('SET LOCAL enable_seqscan = off')
-      const deleting = tx.execute<{ grp: number; slot: number }>(DELETE_HELD, [...params, arrayOf(done)])
-      const [, { rows }] = await Promise.all([set, deleting])
-      return answerOf(rows)
-    })
+    const { rows } = await db.execute<{ grp: number; slot: number }>(DELETE_HELD, [...params, arrayOf(done)])
+    return answerOf(rows)
   }
   return ownTransaction(db, async (tx) => {
     const held = slots.length === 0 ? [] : await tx.query<{ grp: number; slot: number }>(HELD, params)

@@ -36,7 +36,7 @@ export const SERVER_TABLES = [
     envelope TEXT NOT NULL, payload TEXT NOT NULL, key TEXT, due_ms BIGINT NOT NULL DEFAULT 0, expires_ms BIGINT NOT NULL DEFAULT 0,
     attempt INTEGER NOT NULL DEFAULT 1, deaths INTEGER NOT NULL DEFAULT 0, error TEXT NOT NULL DEFAULT '',
     begun SMALLINT NOT NULL DEFAULT 0, retry_ms BIGINT NOT NULL DEFAULT 0, crashes INTEGER NOT NULL DEFAULT 0)`,
-  'CREATE INDEX IF NOT EXISTS heddle_delivery_order ON heddle_delivery (grp, slot, coalesce(place, seq)) WHERE due_ms = 0',
+  'CREATE INDEX IF NOT EXISTS heddle_delivery_order ON heddle_delivery (grp, coalesce(place, seq)) WHERE due_ms = 0',
   `CREATE INDEX IF NOT EXISTS heddle_delivery_unassigned ON heddle_delivery (seq) WHERE grp < ${ALL_GROUPS - 1}`,
   'CREATE INDEX IF NOT EXISTS heddle_delivery_due ON heddle_delivery (grp, slot, due_ms, seq) WHERE due_ms > 0',
   'CREATE INDEX IF NOT EXISTS heddle_delivery_key ON heddle_delivery (grp, key, coalesce(place, seq)) WHERE key IS NOT NULL AND due_ms = 0',

@@ -51,7 +51,7 @@ test('many groups with large payloads leave the hub its room, each has one at le
       readGroup: (group, after, limit) => {
         reads++
         const rows = Array.from({ length: ROWS }, (_, n) => rowOf(group, n))
-        return rows.filter(({ place }) => place > after).slice(0, limit)
+        return { rows: rows.filter(({ place }) => place > after).slice(0, limit), readTo: 0 }
       },
       readKey: () => [],
     },
@@ -107,7 +107,10 @@ test('what comes back goes before the rest of its key, which may be read at this
     return page
   }
   const reader = new Reader({
-    store: { readGroup: (_, after) => pageOf(after), readKey: (_, __, after) => pageOf(after) },
+    store: {
+      readGroup: async (_, after) => ({ rows: await pageOf(after), readTo: 0 }),
+      readKey: (_, __, after) => pageOf(after),
+    },
     clock: SYSTEM_CLOCK,
     maxQueue: 100_000,
     isInHand: () => false,
