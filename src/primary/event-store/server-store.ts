@@ -31,7 +31,7 @@ const KEY = `SELECT ${COLUMNS}, ${HAS_ASSIGNABLE} AS has_assignable FROM heddle_
   WHERE grp = $1 AND key = $2 AND ${ORDER} > $3 AND due_ms = 0 AND slot = ANY($5::int[]) ORDER BY ${ORDER} LIMIT $4`
 /** Rows that became visible behind the cursor. */
 const BEHIND = 'SELECT seq, place, key FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms = 0'
-const DELIVERY = 'thread, event_id, event, envelope, payload, key, due_ms, expires_ms'
+const DELIVERY = 'thread, event_id, event, envelope, payload, key, due_ms, expires_ms, crashes'
 
 interface ServerRow extends EventColumns {
   /** Null where it is `seq`. */

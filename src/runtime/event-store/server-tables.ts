@@ -2,6 +2,7 @@
 import type { Queryable } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { ALL_GROUPS } from './delivery-rows.ts'
+import { FIRST_SEQ, KEEPS_PLACE } from './store-tables.ts'
 
 /** Slots of a group. One process at a time owns a slot. */
 export const SLOTS = 16
@@ -50,9 +51,6 @@ export const SERVER_TABLES = [
     grp INTEGER NOT NULL, slot SMALLINT NOT NULL, member BIGINT, epoch BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (grp, slot))`,
 ]
 
-/** Rows taken over get numbers from here on: older dead letters have their places below. */
-const FIRST_SEQ = 1 << 24
-
 /** Renames tables of versions 1 and 2, before new tables of the same names are made. Version 1 may lack some. */
 const SET_OLD_ASIDE = [
   `ALTER TABLE heddle_event ADD COLUMN IF NOT EXISTS ord BIGINT NOT NULL DEFAULT 0,
@@ -90,6 +88,9 @@ export async function setOldAside(tx: Queryable, wanted: number): Promise<boolea
   return true
 }
 
+/** Group of rows that wait for no member: the first process with groups, or with a broker, gives them to those. */
+const OF_NOBODY = -(2 ** 31)
+
 const DELIVERY = 'grp, slot, thread, event_id, event, envelope, payload, key, due_ms, expires_ms'
 
 /** Copies the rows of versions 1 and 2 into the new tables, and drops the old ones. */
@@ -106,12 +107,14 @@ export async function takeOverServer(tx: Queryable): Promise<void> {
   )
   await tx.query("SELECT setval('heddle_delivery_seq', $1)", [FIRST_SEQ])
   // Due times below 0 are of groups that were absent, 1 and -2 of deliveries that a thread had begun with.
+  // A retry of an event with a key keeps its place. What has no deliveries is for all groups, or for the message broker.
   await tx.execute(
-    `INSERT INTO heddle_delivery (${DELIVERY}, attempt, deaths, error, begun, crashes)
-     SELECT g.id, ${slotOf('e.key')}, 0, e.id, e.event, e.envelope, e.payload, e.key,
-       CASE WHEN d.due_ms > 1 THEN d.due_ms WHEN d.seq IS NULL THEN e.due_ms ELSE 0 END, e.expires_ms,
-       coalesce(d.attempt, 1), coalesce(d.deaths, 0), coalesce(d.error, ''), CASE WHEN d.due_ms IN (1, -2) THEN 1 ELSE 0 END, e.recovered
-     FROM heddle_event AS e JOIN heddle_group AS g ON g.event = e.event LEFT JOIN heddle_delivery_2 AS d ON d.seq = e.seq AND d.grp = g.grp
+    `INSERT INTO heddle_delivery (${DELIVERY}, attempt, deaths, error, begun, retry_ms, crashes)
+     SELECT coalesce(g.id, ${OF_NOBODY}), ${slotOf('e.key')}, 0, e.id, e.event, e.envelope, e.payload, e.key,
+       CASE WHEN d.seq IS NULL THEN e.due_ms WHEN d.due_ms > 1 AND NOT ${KEEPS_PLACE} THEN d.due_ms ELSE 0 END, e.expires_ms,
+       coalesce(d.attempt, 1), coalesce(d.deaths, 0), coalesce(d.error, ''), CASE WHEN d.due_ms IN (1, -2) THEN 1 ELSE 0 END,
+       CASE WHEN d.due_ms > 1 AND ${KEEPS_PLACE} THEN d.due_ms ELSE 0 END, e.recovered
+     FROM heddle_event AS e LEFT JOIN heddle_delivery_2 AS d ON d.seq = e.seq LEFT JOIN heddle_group AS g ON g.event = e.event AND g.grp = d.grp
      WHERE e.is_split = 0 OR d.seq IS NOT NULL ORDER BY e.ord, e.seq`,
   )
   await tx.execute(

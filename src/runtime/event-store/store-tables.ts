@@ -40,10 +40,10 @@ export const RUNNING_REPLAYS =
   "CREATE INDEX IF NOT EXISTS heddle_dead_running ON heddle_dead (replay_seq) WHERE replay = 'running'"
 
 /** Rows taken over get numbers from here on: older dead letters have their places below. */
-const FIRST_SEQ = 1 << 24
+export const FIRST_SEQ = 1 << 24
 
 /** A retry of an event with a key: those behind it wait. */
-const KEEPS_PLACE = '(e.key IS NOT NULL AND d.attempt > 1)'
+export const KEEPS_PLACE = '(e.key IS NOT NULL AND d.attempt > 1)'
 
 const DELIVERY = 'grp, thread, event_id, event, envelope, payload, key, due_ms, expires_ms'
 
