@@ -2,7 +2,7 @@
 import type { Queryable } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { ALL_GROUPS } from './delivery-rows.ts'
-import { FIRST_SEQ, KEEPS_PLACE } from './store-tables.ts'
+import { FIRST_SEQ, KEEPS_PLACE, PARKED_LETTERS } from './store-tables.ts'
 
 /** Slots of a group. One process at a time owns a slot. */
 export const SLOTS = 16
@@ -43,6 +43,7 @@ export const SERVER_TABLES = [
   'CREATE INDEX IF NOT EXISTS heddle_delivery_key ON heddle_delivery (grp, key, coalesce(place, seq)) WHERE key IS NOT NULL AND due_ms = 0',
   `CREATE TABLE IF NOT EXISTS heddle_parked (
     grp INTEGER NOT NULL, key TEXT NOT NULL, dead_letter TEXT NOT NULL, slot SMALLINT NOT NULL, PRIMARY KEY (grp, key, dead_letter))`,
+  PARKED_LETTERS,
   `CREATE TABLE IF NOT EXISTS heddle_member (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, replica TEXT NOT NULL, identity TEXT NOT NULL, until TIMESTAMPTZ NOT NULL,
     groups BIGINT NOT NULL DEFAULT 0, subscriptions BIGINT NOT NULL DEFAULT -1)`,

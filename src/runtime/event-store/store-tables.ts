@@ -2,6 +2,9 @@
 import type { Queryable } from '../../contracts/db.ts'
 import { ALL_GROUPS } from './delivery-rows.ts'
 
+/** A dead letter that is replayed or deleted unblocks its key, and there may be many. */
+export const PARKED_LETTERS = 'CREATE INDEX IF NOT EXISTS heddle_parked_letter ON heddle_parked (dead_letter)'
+
 /**
  * The tables of the event store. Times are milliseconds since the epoch; 0: none.
  *
@@ -29,7 +32,7 @@ export const DELIVERY_TABLES = [
   'CREATE INDEX IF NOT EXISTS heddle_delivery_key ON heddle_delivery (grp, key, coalesce(place, seq)) WHERE key IS NOT NULL AND due_ms = 0',
   `CREATE TABLE IF NOT EXISTS heddle_parked (
     grp INTEGER NOT NULL, key TEXT NOT NULL, dead_letter TEXT NOT NULL, PRIMARY KEY (grp, key, dead_letter)) WITHOUT ROWID`,
-  'CREATE INDEX IF NOT EXISTS heddle_parked_letter ON heddle_parked (dead_letter)',
+  PARKED_LETTERS,
 ]
 
 /** Column of `heddle_dead`: the place of the delivery in the order of its group, used again by its replay; 0: none. */
