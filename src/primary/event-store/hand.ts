@@ -18,10 +18,11 @@ const RETRY_LEAVES_MS = 1000
 /**
  * ```
  *   held ──► settling ──► (the change is committed: it leaves the hand)
- *     └────► returned     (the process ends, or the group has gone: it stays in the store)
+ *     ├────► leaving ───► returned     (its slot drains: another process has the next attempt, once this one is noted)
+ *     └────► returned                  (the process ends, the group has gone, the slot is lost: it stays in the store)
  * ```
  */
-type RowState = 'held' | 'settling' | 'returned'
+type RowState = 'held' | 'settling' | 'leaving' | 'returned'
 
 /** A row in hand. */
 interface Held {
@@ -222,6 +223,7 @@ export class Hand implements EventSource {
     held.isTried = true
     if (held.trial !== null) delivery.deaths--
     held.trial = null
+    if (this.#leaves(held, delivery, dueMs)) return true
     // The row of a replay keeps its number.
     const leaves =
       mayLeave &&
@@ -237,10 +239,36 @@ export class Hand implements EventSource {
     return leaves
   }
 
+  leaving(delivery: Delivery): boolean {
+    const held = this.#held.get(delivery.event.seq)
+    if (held === undefined || held.cursor.group.kind !== 'group') return false
+    return this.#leaves(held, delivery, 0)
+  }
+
+  /** On a server: what failed in a slot that another process should have, or has, is tried again there. */
+  #leaves(held: Held, delivery: Delivery, retryMs: number): boolean {
+    const { slot } = held
+    if (slot === undefined || slot.state === 'held') return false
+    if (slot.state === 'draining') {
+      // The next owner counts this attempt: the slot is released after the commit.
+      this.#settles(held, 'leaving')
+      this.#note(held, this.#untried(held, delivery), retryMs, 0)
+    } else {
+      held.state = 'returned'
+      this.#remove(held.seq)
+    }
+    return true
+  }
+
+  /** Without the death that is noted while the row runs alone. */
+  #untried({ trial }: Held, delivery: Delivery): Delivery {
+    return trial === null ? delivery : { ...delivery, deaths: delivery.deaths - 1 }
+  }
+
   #note(held: Held, { attempt, deaths, error, isBegun }: Delivery, retryMs: number, dueMs: number): void {
     held.isBegun ||= isBegun
     const noted: NotedDelivery = { seq: held.seq, attempt, deaths, error, isBegun: held.isBegun, retryMs, dueMs }
-    this.#parts.settler.note(noted, held.slot)
+    this.#parts.settler.note(noted, held.slot, held.state === 'leaving' || dueMs > 0)
   }
 
   /** The dead letter, the end of its row and the block of its key are one commit. Resolves after it. */
@@ -287,15 +315,20 @@ export class Hand implements EventSource {
   #return(held: Held, delivery: Delivery): void {
     if (held.state !== 'held') return
     held.state = 'returned'
-    if (held.trial !== null) this.#note(held, { ...delivery, deaths: delivery.deaths - 1 }, 0, 0)
+    if (held.trial !== null) this.#note(held, this.#untried(held, delivery), 0, 0)
     this.#remove(held.seq)
-    if (!this.#isEnding) this.#parts.reader.back(held.cursor.group.id, held.place, held.key)
+    this.#back(held)
+  }
+
+  /** The row is in the store, and no longer in hand. */
+  #back({ cursor, place, key }: Held): void {
+    if (!this.#isEnding) this.#parts.reader.back(cursor.group.id, place, key)
   }
 
   /** The hub is done with it. It is in hand until that is committed. */
-  #settles(held: Held): void {
+  #settles(held: Held, state: 'settling' | 'leaving' = 'settling'): void {
     const { reader } = this.#parts
-    held.state = 'settling'
+    held.state = state
     reader.load.settling++
     reader.rowLeft(held.cursor, held.bytes, held.key)
   }
@@ -304,10 +337,13 @@ export class Hand implements EventSource {
     const held = this.#held.take(seq)
     if (held === undefined) return
     const { reader } = this.#parts
-    if (held.state === 'settling') reader.load.settling--
+    const { state } = held
+    if (state === 'settling' || state === 'leaving') reader.load.settling--
     else reader.rowLeft(held.cursor, held.bytes, held.key)
     reader.gone(seq)
     if (held.slot !== undefined) this.#parts.onLeft?.(held.slot)
+    // The slot may be held again.
+    if (state === 'leaving') this.#back(held)
   }
 
   // ── rows that processes may have died of ──────────────────────────────────

@@ -38,7 +38,7 @@ const ALONE_EVERY = 4
 const LEFT_OUT_AFTER = 3 * ALONE_EVERY
 
 interface Batch extends StoreChanges {
-  /** Rows that leave the hand after the commit but stay in the store: retries for later. */
+  /** Rows that leave the hand after the commit but stay in the store: retries for later, or elsewhere. */
   readonly leaving: number[]
   /** On a server: the slots of the rows. */
   readonly slots: Map<OwnedSlot, number[]>
@@ -128,10 +128,11 @@ export class Settler {
     this.#schedule()
   }
 
-  note(noted: NotedDelivery, slot?: OwnedSlot): void {
+  /** @param leaves the row leaves the hand after the commit */
+  note(noted: NotedDelivery, slot?: OwnedSlot, leaves = noted.dueMs > 0): void {
     this.#isIn(slot, noted.seq)
     this.#next.noted.push(noted)
-    if (noted.dueMs > 0) this.#next.leaving.push(noted.seq)
+    if (leaves) this.#next.leaving.push(noted.seq)
     this.#schedule()
   }
 

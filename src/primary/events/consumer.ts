@@ -68,6 +68,8 @@ export interface EventSource {
    * @returns true when it waits for its time elsewhere: it leaves the hub
    */
   retrying?(delivery: Delivery, dueMs: number, mayLeave: boolean): boolean
+  /** Told before a delivery that a thread has had waits for another. @returns true when it waits elsewhere: it leaves the hub */
+  leaving?(delivery: Delivery): boolean
   /** Stores a dead letter. Resolves when it is stored, however long that takes. */
   storeDeadLetter(delivery: Delivery, letter: FailedDelivery): Promise<void>
   /** Lets a delivery that nobody has begun wait behind a dead letter, and ends it here. */

@@ -210,6 +210,7 @@ export class Hub implements DeliverySink {
         })
       }
       if (delivery.deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), 'poison')
+      else if (delivery.event.source?.leaving?.(delivery)) this.#leave(delivery)
       else {
         delivery.instance = null
         if (delivery.deaths > 0) this.#enqueue(delivery)
@@ -532,6 +533,7 @@ export class Hub implements DeliverySink {
     delivery.error = error
     delivery.isTried = true
     this.trace.note(delivery, { name: 'tool_away' })
+    if (event.source?.leaving?.(delivery)) return this.#leave(delivery)
     const isReturned = this.#delayed.isReturning && event.source !== null
     if (consumer.isGone || isReturned) this.#finish(delivery, SUBSCRIBER_GONE, false)
     else if (delivery.deaths > 0) this.#quarantine.add(delivery)
@@ -605,6 +607,7 @@ export class Hub implements DeliverySink {
   #leave(delivery: Delivery): void {
     if (delivery.span !== null) this.trace.ended(delivery, false)
     this.#budget.release(delivery)
+    this.#keys.finished(delivery)
   }
 
   #sweep(): void {
