@@ -144,6 +144,7 @@ export class EventStore {
       isSuspect: ({ seq, crashes, deaths }) =>
         (members !== null || seq <= this.hand.lastBefore) && crashes >= suspectCrashes && deaths < POISON_DEATHS,
       note: (row) => this.hand.note(row),
+      untried: (seq) => this.hand.untried(seq),
       isTried: (seq) => this.hand.isTried(seq),
       give: (cursor, row) => this.#give(cursor, row),
       onMalformed: ({ seq, fault }) => void this.#bury(seq, fault),

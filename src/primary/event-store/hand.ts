@@ -106,6 +106,7 @@ export class Hand implements EventSource {
       if (cursor.group.kind !== 'group') this.#parts.settler.done(seq, slot)
       return false
     }
+    const trial = this.#trials.get(seq) ?? null
     const held: Held = {
       seq,
       place: row.place,
@@ -116,12 +117,12 @@ export class Hand implements EventSource {
       state: 'held',
       open: 1,
       isBegun: row.isBegun,
-      trial: this.#trials.get(seq) ?? null,
+      trial,
       isTried: false,
     }
-    this.#trials.delete(seq)
     event.seq = seq
     this.#add(held)
+    if (trial !== null) this.#trialEnded(trial)
     hub.take(hubEventOf(event, expiresMs, this), shares)
     this.#ended(held)
     return true
@@ -350,23 +351,36 @@ export class Hand implements EventSource {
 
   /** Notes a death more of a row: the process may die of it, and then the next one knows. Resolves when that is committed. */
   async note(row: StoredDelivery): Promise<StoredDelivery> {
-    const { seq, attempt, error, isBegun, retryMs } = row
-    const deaths = row.deaths + 1
-    this.#parts.settler.note({ seq, attempt, deaths, error, isBegun, retryMs, dueMs: 0 }, row.slot)
+    const noted = { ...row, deaths: row.deaths + 1 }
+    // Its slot is not released before the death is taken back.
+    if (row.slot !== undefined) row.slot.inHand++
+    this.#noteTrial(noted, noted.deaths)
     await this.#parts.settler.written()
-    const noted = { ...row, deaths }
-    this.#trials.set(seq, noted)
+    this.#trials.set(row.seq, noted)
     return noted
+  }
+
+  #noteTrial({ seq, attempt, error, isBegun, retryMs, slot }: StoredDelivery, deaths: number): void {
+    this.#parts.settler.note({ seq, attempt, deaths, error, isBegun, retryMs, dueMs: 0 }, slot)
+  }
+
+  /** Takes the noted death of a row back if the row was not given. */
+  untried(seq: number): void {
+    const trial = this.#trials.get(seq)
+    if (trial === undefined) return
+    this.#noteTrial(trial, trial.deaths - 1)
+    this.#trialEnded(trial)
+  }
+
+  #trialEnded({ seq, slot }: StoredDelivery): void {
+    this.#trials.delete(seq)
+    if (slot !== undefined) this.#parts.onLeft?.(slot)
   }
 
   /** The process ends in order: what it still has in hand, it has not died of. */
   takeBackTrials(): void {
-    const inHand = [...this.#held.items()].map(({ trial }) => trial)
-    for (const trial of [...inHand, ...this.#trials.values()]) {
-      if (trial === null) continue
-      const { seq, attempt, deaths, error, isBegun, retryMs } = trial
-      this.#parts.settler.note({ seq, attempt, deaths: deaths - 1, error, isBegun, retryMs, dueMs: 0 })
-    }
+    for (const { trial } of this.#held.items()) if (trial !== null) this.#noteTrial(trial, trial.deaths - 1)
+    for (const seq of [...this.#trials.keys()]) this.untried(seq)
   }
 
   isTried(seq: number): boolean {

@@ -40,6 +40,8 @@ export interface ReaderParts {
   isSuspect: (row: StoredDelivery) => boolean
   /** Writes one more death before the row runs alone. Resolves after the commit. */
   note: (row: StoredDelivery) => Promise<StoredDelivery>
+  /** Takes that death back if the row was not given. */
+  untried: (seq: number) => void
   /** True when it has ended, or has failed. */
   isTried: (seq: number) => boolean
   /** Gives the hub a row. @returns false when nobody takes it now: it stays in the store */
@@ -345,6 +347,7 @@ export class Reader {
       }
       this.#trials.shift()
       const { cursor, row } = trial
+      this.#parts.untried(row.seq)
       cursor.state = 'behind'
       if (!isGiven) this.back(cursor.group.id, row.place, row.event.key)
       this.#ready(cursor)

@@ -55,6 +55,7 @@ function handOf(t: TestContext) {
     isInHand: (seq) => hand.has(seq),
     isSuspect: () => false,
     note: (row) => hand.note(row),
+    untried: (seq) => hand.untried(seq),
     isTried: () => true,
     give: (of, row) => hand.give(of, row),
     onMalformed: () => assert.fail(),
@@ -139,3 +140,26 @@ test('a delivery that fails in a slot that is held waits for its next attempt he
   await all.settler.written()
   assert.deepEqual([all.hand.size, slot.inHand, all.noted.length], [1, 1, 1])
 })
+
+for (const [what, end] of Object.entries({
+  'is not given': ({ hand }) => hand.untried(1),
+  'waits as the process ends': ({ hand }) => hand.takeBackTrials(),
+  'runs as the process ends': ({ hand, cursor, row }) => {
+    hand.give(cursor, row)
+    hand.takeBackTrials()
+  },
+} satisfies Record<string, (of: ReturnType<typeof handOf> & { row: StoredDelivery }) => void>))
+  test(`the death that is noted of a suspect is taken back in its slot when it ${what}`, async (t) => {
+    const all = handOf(t)
+    const slot = slotOf(1)
+    const row = await all.hand.note({ ...rowOf(1, slot), crashes: 3 })
+    assert.deepEqual([slot.inHand, all.noted.map(({ deaths }) => deaths)], [1, [1]], 'the slot is not released')
+    end({ ...all, row })
+    await all.settler.written()
+    assert.deepEqual(
+      all.noted.map(({ deaths }) => deaths),
+      [1, 0],
+    )
+    assert.deepEqual(all.epochs, [1, 1], 'both notes name the slot')
+    assert.equal(slot.inHand, all.hand.size)
+  })

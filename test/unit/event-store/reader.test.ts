@@ -60,6 +60,7 @@ test('many groups with large payloads leave the hub its room, each has one at le
     isInHand: () => false,
     isSuspect: () => false,
     note: (row) => Promise.resolve(row),
+    untried: () => {},
     isTried: () => true,
     give: (cursor, { seq }) => {
       given.add(seq)
@@ -116,6 +117,7 @@ test('what comes back goes before the rest of its key, which may be read at this
     isInHand: () => false,
     isSuspect: () => false,
     note: (row) => Promise.resolve(row),
+    untried: () => {},
     isTried: () => true,
     give: (_, { seq }) => given.push(seq) > 0,
     onMalformed: () => assert.fail(),
