@@ -416,6 +416,7 @@ export class EventStore {
       isInHand: (seq) => this.hand.has(seq),
       slots: {
         suspects: GROUP_MAX,
+        suspectsOfKey: KEY_MAX,
         onTaken: (slots, parked) => this.#slotsTaken(slots, parked),
         onDraining: (slot) => this.hand.takeBack(slot),
         onGone: (slot) => this.#slotGone(slot),

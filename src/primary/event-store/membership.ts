@@ -33,7 +33,7 @@ export interface MembershipParts {
   processes: Processes
   reader: () => Reader
   isInHand: (seq: number) => boolean
-  slots: Pick<SlotsParts, 'suspects' | 'onTaken' | 'onDraining' | 'onGone' | 'written'>
+  slots: Pick<SlotsParts, 'suspects' | 'suspectsOfKey' | 'onTaken' | 'onDraining' | 'onGone' | 'written'>
   /** Called with the time of a row that waits for it, milliseconds since the epoch; 0: unknown, look again. */
   onDue: (dueMs: number) => void
   /** Called when others have removed this member. */

@@ -44,8 +44,9 @@ export interface SlotsParts {
   database: () => LogDatabase
   /** Number of this member. */
   member: () => number
-  /** Maximum number of rows of a slot that may have killed its owner. */
+  /** Maximum number of rows of a slot that may have killed its owner, and of them of one key. */
   suspects: number
+  suspectsOfKey: number
   /** Called when slots of a group were taken. @param parked their blocked keys, as they are stored */
   onTaken: (slots: readonly OwnedSlot[], parked: readonly ParkedInSlot[]) => void
   /** Called when nothing more of the slot may begin. */
@@ -66,9 +67,17 @@ const TAKE = `WITH free AS (
   UPDATE heddle_slot AS s SET member = $1, epoch = s.epoch + 1 FROM free
   WHERE s.grp = free.grp AND s.slot = free.slot AND EXISTS (SELECT 1 FROM heddle_member WHERE id = $1)
   RETURNING s.grp, s.slot, s.epoch, free.member`
+/** Maximum number of rows of a slot in which those are looked for that its owner may have had in hand: behind blocked keys there may be any number. */
+const SCANNED_MAX = 16_384
+/** Leaves out what cannot have been in hand: rows of blocked keys, and those far behind others of their keys. */
 const SUSPECT = `UPDATE heddle_delivery AS d SET crashes = d.crashes + 1
   FROM unnest($1::int[], $2::int[]) AS t (grp, slot) CROSS JOIN LATERAL (
-    SELECT seq FROM heddle_delivery WHERE grp = t.grp AND slot = t.slot AND due_ms = 0 ORDER BY coalesce(place, seq) LIMIT $3::int) AS first
+    SELECT f.seq FROM (SELECT seq, key, coalesce(place, seq) AS place FROM heddle_delivery
+        WHERE grp = t.grp AND slot = t.slot AND due_ms = 0 ORDER BY coalesce(place, seq) LIMIT ${SCANNED_MAX}) AS f
+      WHERE f.key IS NULL OR (NOT EXISTS (SELECT 1 FROM heddle_parked AS p WHERE p.grp = t.grp AND p.key = f.key)
+        AND (SELECT o.seq FROM heddle_delivery AS o WHERE o.grp = t.grp AND o.key = f.key AND o.due_ms = 0 AND coalesce(o.place, o.seq) < f.place
+          ORDER BY coalesce(o.place, o.seq) LIMIT 1 OFFSET $4::int) IS NULL)
+      ORDER BY f.place LIMIT $3::int) AS first
   WHERE d.seq = first.seq`
 const PARKED = `SELECT p.grp, p.slot, p.key, p.dead_letter, d.place FROM heddle_parked AS p JOIN heddle_dead AS d ON d.id = p.dead_letter
   JOIN unnest($1::int[], $2::int[]) AS t (grp, slot) ON p.grp = t.grp AND p.slot = t.slot`
@@ -210,7 +219,7 @@ export class Slots {
   }
 
   async #take(rows: readonly SlotRow[]): Promise<void> {
-    const { database, member, suspects } = this.#parts
+    const { database, member, suspects, suspectsOfKey } = this.#parts
     const me = member()
     const taken = await ownTransaction(database(), async (tx) => {
       const { rows: slots } = await tx.execute<SlotRow>(TAKE, [
@@ -219,7 +228,10 @@ export class Slots {
         arrayOf(rows.map(({ slot }) => Number(slot))),
       ])
       const crashed = slots.filter((row) => row.member !== null && Number(row.member) !== me)
-      if (crashed.length > 0) await tx.execute(SUSPECT, [...listsOf(crashed), suspects])
+      if (crashed.length === 0) return slots
+      // A plan made on an empty table is kept: without this it would scan a large table.
+      await tx.execute('SET LOCAL enable_seqscan = off')
+      await tx.execute(SUSPECT, [...listsOf(crashed), suspects, suspectsOfKey - 1])
       return slots
     })
     const owned = taken.map(
