@@ -52,10 +52,10 @@ export class StoreTrial {
     const log = this.#log
     try {
       await ownTransaction(log.database, async (tx) => {
-        // What has a lock of the table keeps publishers waiting as well.
+        // Whoever has a lock on one of the tables keeps publishers waiting as well.
         if (log.isOnServer) await tx.execute(`SET LOCAL lock_timeout = ${LOCKED_MS}`)
         // Publishers join it.
-        else await tx.queryOne('SELECT 1 AS found FROM heddle_group LIMIT 1')
+        await tx.queryOne('SELECT 1 AS found FROM heddle_group LIMIT 1')
         await log.insertOwn(tx, [publicationOf('event_bus', 'runtime.trial', TRIED, 'filler', {})])
         throw new TakenBack()
       })

@@ -19,6 +19,15 @@ const isNotReady = (heddle: Heddle, reason: RegExp) =>
 
 const order = async (heddle: Heddle, id: string) => (await heddle.post('/orders', { id })).status
 
+async function locked({ server }: LogStore, table: string): Promise<() => Promise<unknown>> {
+  const { host, port, user, password, database } = server!
+  const client = new pg.Client({ host, port, user, password, database })
+  client.on('error', () => {})
+  await client.connect()
+  await client.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`)
+  return () => client.end()
+}
+
 /** How a server takes no writes. @returns ends it */
 const REFUSALS: Record<string, (store: LogStore) => Promise<() => Promise<unknown>>> = {
   'is read-only by default': async ({ rows }) => {
@@ -30,14 +39,7 @@ const REFUSALS: Record<string, (store: LogStore) => Promise<() => Promise<unknow
       await rows('SELECT pg_reload_conf()')
     }
   },
-  'has a lock on the log': async ({ server }) => {
-    const { host, port, user, password, database } = server!
-    const client = new pg.Client({ host, port, user, password, database })
-    client.on('error', () => {})
-    await client.connect()
-    await client.query('BEGIN; LOCK TABLE heddle_delivery IN ACCESS EXCLUSIVE MODE')
-    return () => client.end()
-  },
+  'has a lock on the log': (store) => locked(store, 'heddle_delivery'),
   'is stopped': async ({ server }) => {
     await server!.stop('immediate')
     return () => server!.start()
@@ -70,6 +72,30 @@ for (const driver of DRIVERS)
       assert.equal(await order(heddle, `after: ${what}`), 201)
     }
   })
+
+/** How publishers cannot read who subscribes. */
+const WITHOUT_GROUPS: typeof REFUSALS = {
+  'are locked': (store) => locked(store, 'heddle_group'),
+  'are gone': async ({ rows }) => {
+    await rows('ALTER TABLE heddle_group RENAME TO heddle_group_away')
+    return () => rows('ALTER TABLE heddle_group_away RENAME TO heddle_group')
+  },
+}
+
+test('readiness: names the event log while its groups are locked or gone on PostgreSQL', async (t) => {
+  const store = await onPostgres(t)
+  if (store === null) return
+  const heddle = await store.start({ EVENT_BUS_DRIVER: 'database' })
+  for (const [what, refuse] of Object.entries(WITHOUT_GROUPS)) {
+    const end = await refuse(store)
+    const refused = order(heddle, what)
+    await isNotReady(heddle, /event bus: the event log takes no events/)
+    await end()
+    assert.equal(await refused, what.includes('lock') ? 201 : 503, what)
+    await isReady(heddle)
+    assert.equal(await order(heddle, `after: ${what}`), 201)
+  }
+})
 
 for (const [name, make] of STORES)
   for (const driver of DRIVERS)
