@@ -164,24 +164,20 @@ export class ServerStore extends SqlStore {
       const slots = this.#readable(group)
       if (slots.length === 0) return []
       const { isInHand } = this.#parts
-      const from = Math.min(after, this.#examined.get(group) ?? 0)
       const list = `{${slots.map(({ slot }) => slot).join(',')}}`
       this.#left.clear()
-      const rows = await this.#keyRows([group, key, from, limit + KEY_IN_HAND, list])
       const isKnown = (seq: number): boolean => isInHand(seq) || this.#left.has(seq)
-      const fresh = rows.filter(({ seq, place }) => Number(place ?? seq) > after || !isKnown(Number(seq)))
-      return this.#pageOf(slots, fresh.slice(0, limit))
-    })
-  }
-
-  #readable(group: number): OwnedSlot[] {
-    return this.#parts.slots().readable(group)
-  }
-
-  /** @param behind numbers of rows behind the cursor, separated by commas: most of them are in hand */
-  async #tellOfLate(group: number, behind: string): Promise<void> {
-    if (behind === '') return
-    const { isInHand, onLate } = this.#parts
+      const most = limit + KEY_IN_HAND
+      const fresh: ServerRow[] = []
+      let from = Math.min(after, this.#examined.get(group) ?? 0)
+      // Any number of rows may be settling. A page without the rest of the key would end its reading.
+      for (let read = most; read === most && fresh.length < limit; ) {
+        const rows = await this.#keyRows([group, key, from, most, list])
+        fresh.push(...rows.filter(({ seq, place }) => Number(place ?? seq) > after || !isKnown(Number(seq))))
+        read = rows.length
+        from = rows.length === 0 ? from : Number(rows.at(-1)!.place ?? rows.at(-1)!.seq)
+      }
+sInHand, onLate } = this.#parts
     const late = behind.split(',').filter((seq) => !isInHand(Number(seq)) && !this.#left.has(Number(seq)))
     if (late.length === 0) return
     const rows = await this.database.query<{ seq: number; place: number | null; key: string | null }>(BEHIND, [
