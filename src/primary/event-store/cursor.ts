@@ -64,6 +64,8 @@ export class Cursor {
   state: CursorState = 'behind'
   /** Last place read: rows up to it are in hand, settled, or of blocked keys. */
   after = 0
+  /** The same for the page that is on its way: meanwhile `after` may go back. */
+  reading = 0
   /** Grows when a row returns: a page being read may lack it. */
   version = 0
   /** Rows in the hub, and the bytes of their payloads. */

@@ -276,8 +276,10 @@ export class Reader {
   async #readGroup(cursor: Cursor, limit: number): Promise<number> {
     cursor.state = 'read'
     const { after, version } = cursor
+    cursor.reading = after
     const { rows: page, readTo } = await this.#parts.store.readGroup(cursor.group.id, after, limit)
     const { taken, suspect } = this.#take(cursor, page)
+    cursor.reading = 0
     const last = suspect ?? page[taken - 1]
     const isAll = suspect === null && taken === page.length && page.length < limit
     // Else a row has come back meanwhile, from which it is read again.
@@ -311,6 +313,8 @@ export class Reader {
       if (isOver || (of !== undefined && of.state !== 'behind')) return { taken: n, suspect: null }
       if (this.#left.has(row.seq) || this.#parts.isInHand(row.seq)) continue
       if (isMalformed(row)) this.#parts.onMalformed(row)
+      // It is read again behind the one that it waits for.
+      else if (row.waits === true) continue
       else if (of !== undefined || this.#mayPass(cursor, row)) {
         if (this.#parts.isSuspect(row)) return { taken: n, suspect: row }
         // One row always: what is in hand already makes room when it ends.
@@ -426,7 +430,7 @@ export class Reader {
   /** A row has become visible behind the last one that was read: of a key all rows from there on are read again. */
   late(group: number, place: number, name: string | null): void {
     const cursor = this.#cursors.get(group)
-    if (cursor === undefined || place > cursor.after) return
+    if (cursor === undefined || place > Math.max(cursor.after, cursor.reading)) return
     const key = name === null ? undefined : cursor.keys.get(name)
     // They are read when it goes on.
     if (key !== undefined && key.state !== 'open' && place > key.last) return

@@ -24,7 +24,12 @@ const ORDER = 'coalesce(place, seq)'
 /** Most rows have none of this: fewer columns are read faster. */
 const TRIED = `CASE WHEN attempt = 1 AND deaths = 0 AND crashes = 0 AND expires_ms = 0 AND begun = 0 AND retry_ms = 0 AND error = '' THEN NULL
   ELSE CAST(json_build_array(attempt, deaths, crashes, expires_ms, begun, retry_ms, error) AS text) END`
-const COLUMNS = `seq, place, slot, thread, event_id AS id, event, envelope, payload, key, ${TRIED} AS tried`
+/** An older row of the key waits for its groups. Asked with the page: another process may give it them at any moment. */
+const WAITS = `CASE WHEN key IS NOT NULL AND EXISTS (SELECT 1 FROM heddle_delivery WHERE grp < ${BROKER}) THEN EXISTS (
+  SELECT 1 FROM heddle_delivery AS o WHERE o.grp < ${BROKER} AND o.due_ms = 0 AND o.event = heddle_delivery.event AND o.key = heddle_delivery.key
+    AND o.seq < coalesce(heddle_delivery.place, heddle_delivery.seq)) END`
+const COLUMNS = `seq, place, slot, thread, event_id AS id, event, envelope, payload, key, ${TRIED} AS tried,
+  ${WAITS} AS waits`
 /** Maximum number of rows of a key that may be in hand. */
 const KEY_IN_HAND = 64
 const KEY = `SELECT ${COLUMNS}, ${HAS_ASSIGNABLE} AS has_assignable FROM heddle_delivery
@@ -40,6 +45,7 @@ interface ServerRow extends EventColumns {
   thread: number
   /** Null: as it was published. */
   tried: string | null
+  waits: boolean | null
 }
 const NOT_TRIED = [1, 0, 0, 0, 0, 0, '']
 /** Slot of the last row of a page, which is none: see PAGE. */
@@ -76,15 +82,17 @@ export interface NewGroup {
 
 /**
  * The rows of some slots, or of all, in one order: whoever has other slots reads the same part of the index. The last row says what else there is
- * at the same moment: the numbers (as `seq`, `id` and `event`), the rows behind the cursor that are not settled (`envelope`), and whether rows wait
- * to be assigned (`payload`).
+ * at the same moment: the numbers (as `seq`, `id` and `event`), the rows behind the cursor that are not settled, new ones and new ones at an old
+ * place (`envelope`), and whether rows wait to be assigned (`payload`).
  */
 const PAGE = `(SELECT ${COLUMNS} FROM heddle_delivery
     WHERE grp = $1 AND ${ORDER} > $2 AND due_ms = 0 AND ($6::boolean OR slot = ANY($5::int[])) ORDER BY ${ORDER} LIMIT $3)
   UNION ALL SELECT ${HORIZON.last}, NULL, ${NO_SLOT}, 0, ${HORIZON.oldest}, ${HORIZON.next},
-    coalesce((SELECT string_agg(CAST(seq AS text), ',') FROM heddle_delivery
-      WHERE grp = $1 AND slot = ANY($5::int[]) AND ${ORDER} > $4 AND ${ORDER} <= $2 AND due_ms = 0), ''),
-    CASE WHEN ${HAS_ASSIGNABLE} THEN 'some' ELSE '' END, NULL, NULL FROM ${HORIZON.from}`
+    coalesce((SELECT string_agg(CAST(seq AS text), ',') FROM (
+      SELECT seq FROM heddle_delivery WHERE grp = $1 AND slot = ANY($5::int[]) AND ${ORDER} > $4 AND ${ORDER} <= $2 AND due_ms = 0
+      UNION ALL SELECT seq FROM heddle_delivery
+        WHERE grp = $1 AND slot = ANY($5::int[]) AND seq > $4 AND place IS NOT NULL AND place <= $4 AND place <= $2 AND due_ms = 0) AS behind), ''),
+    CASE WHEN ${HAS_ASSIGNABLE} THEN 'some' ELSE '' END, NULL, NULL, NULL FROM ${HORIZON.from}`
 
 export interface ServerStoreParts {
   database: () => LogDatabase
@@ -175,9 +183,21 @@ export class ServerStore extends SqlStore {
         const rows = await this.#keyRows([group, key, from, most, list])
         fresh.push(...rows.filter(({ seq, place }) => Number(place ?? seq) > after || !isKnown(Number(seq))))
         read = rows.length
-        from = rows.length === 0 ? from : Number(rows.at(-1)!.place ?? rows.at(-1)!.seq)
+        const last = rows.at(-1)
+        if (last !== undefined) from = Number(last.place ?? last.seq)
       }
-sInHand, onLate } = this.#parts
+      return this.#pageOf(slots, fresh.slice(0, limit))
+    })
+  }
+
+  #readable(group: number): OwnedSlot[] {
+    return this.#parts.slots().readable(group)
+  }
+
+  /** @param behind numbers of rows behind the cursor, separated by commas: most of them are in hand */
+  async #tellOfLate(group: number, behind: string): Promise<void> {
+    if (behind === '') return
+    const { isInHand, onLate } = this.#parts
     const late = behind.split(',').filter((seq) => !isInHand(Number(seq)) && !this.#left.has(Number(seq)))
     if (late.length === 0) return
     const rows = await this.database.query<{ seq: number; place: number | null; key: string | null }>(BEHIND, [
@@ -200,6 +220,7 @@ sInHand, onLate } = this.#parts
     return rows.map((row) =>
       Object.assign(deliveryOf(deliveryRowOf(row)), {
         slot: slots.get(Number(row.slot))!,
+        ...(row.waits === true ? { waits: true } : {}),
         ...(since === null || !since.has(Number(row.seq)) ? {} : { replayedMs: since.get(Number(row.seq))! }),
       }),
     )

@@ -31,6 +31,8 @@ export interface StoredDelivery {
   readonly slot?: OwnedSlot
   /** On a server: since when it is the replay of a dead letter, milliseconds since the epoch. */
   readonly replayedMs?: number
+  /** On a server: an older row of its key has no groups yet, and comes late. */
+  readonly waits?: boolean
 }
 
 /** A row that holds no delivery, with the reason. */

@@ -39,6 +39,7 @@ export const SERVER_TABLES = [
     begun SMALLINT NOT NULL DEFAULT 0, retry_ms BIGINT NOT NULL DEFAULT 0, crashes INTEGER NOT NULL DEFAULT 0)`,
   'CREATE INDEX IF NOT EXISTS heddle_delivery_order ON heddle_delivery (grp, coalesce(place, seq)) WHERE due_ms = 0',
   `CREATE INDEX IF NOT EXISTS heddle_delivery_unassigned ON heddle_delivery (seq) WHERE grp < ${ALL_GROUPS - 1}`,
+  'CREATE INDEX IF NOT EXISTS heddle_delivery_placed ON heddle_delivery (grp, seq) WHERE place IS NOT NULL',
   'CREATE INDEX IF NOT EXISTS heddle_delivery_due ON heddle_delivery (grp, slot, due_ms, seq) WHERE due_ms > 0',
   'CREATE INDEX IF NOT EXISTS heddle_delivery_key ON heddle_delivery (grp, key, coalesce(place, seq)) WHERE key IS NOT NULL AND due_ms = 0',
   `CREATE TABLE IF NOT EXISTS heddle_parked (
