@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
 import { Horizon } from '../../../src/primary/event-store/horizon.ts'
 import { ServerStore } from '../../../src/primary/event-store/server-store.ts'
 import type { OwnedSlot, Slots } from '../../../src/primary/event-store/slots.ts'
@@ -33,7 +32,7 @@ test('readKey(): returns the next rows of a key however many rows before them ar
       memory: new LogMemory(new SharedArrayBuffer(LOG_MEMORY_BYTES)),
       groupsAreStored: async () => {},
       slots: () => ({ readable: () => [slot] }) as unknown as Slots,
-      horizon: new Horizon(() => db, SYSTEM_CLOCK),
+      horizon: new Horizon(() => db),
       member: () => 7,
       isInHand: (seq) => seq <= settling,
       onLate: () => assert.fail(),

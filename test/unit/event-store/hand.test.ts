@@ -49,7 +49,7 @@ function handOf(t: TestContext) {
     log: (_, message) => assert.fail(message),
   })
   const reader: Reader = new Reader({
-    store: { readGroup: () => [], readKey: () => [] },
+    store: { readGroup: () => ({ rows: [], readTo: 0 }), readKey: () => [] },
     clock: SYSTEM_CLOCK,
     maxQueue: 100,
     isInHand: (seq) => hand.has(seq),
