@@ -323,7 +323,7 @@ export const PLANTED: readonly Planted[] = [
 
 const SRC = fileURLToPath(new URL('../../src', import.meta.url))
 /** They import each other: a copy must not meet the original. */
-const COPIED = new Set(['events', 'event-log', 'event-store'])
+const COPIED = new Set(['events', 'event-store'])
 const DATA = fileURLToPath(new URL('../../data', import.meta.url))
 
 /** Copies of the hub and the log with faults planted in them. */
@@ -343,8 +343,8 @@ export class Nursery {
 
   /** In the durable log. */
   async plantInLog(planted: Planted): Promise<StoredEngine> {
-    const names = ['events/hub', 'events/lane-subscribers', 'event-store/durable', 'event-log/stored-letters']
-    return { ...(await this.#load(planted, planted.folder ?? 'event-log', names)) } as unknown as StoredEngine
+    const names = ['events/hub', 'events/lane-subscribers', 'event-store/durable', 'event-store/stored-letters']
+    return { ...(await this.#load(planted, planted.folder ?? 'event-store', names)) } as unknown as StoredEngine
   }
 
   /** @param folder of the file, in src/primary. @param names the modules that are wanted */

@@ -21,6 +21,8 @@ interface Surroundings {
 
 /** Whoever has a connection: a thread, which may end at any moment. */
 export interface Holder {
+  /** The process that it is of. */
+  readonly owner: object
   readonly isAlive: boolean
   /** It stands still, and goes on later. */
   readonly isFrozen: boolean
@@ -35,8 +37,12 @@ type Param = SqlValue | Buffer
 /** Whatever keeps the log of a run. */
 export interface SimulatedStore {
   isAway: boolean
-  /** A connection of one thread. */
-  connect(holder: Holder): LogDatabase
+  /** A connection of one thread. @param isSlow its inserts are those of a user's transactions, which take longer */
+  connect(holder: Holder, isSlow?: boolean): LogDatabase
+  /** The process has sent what is done whether it lives or not. */
+  isBusy(owner: object): boolean
+  /** While a transaction of the process is open it must not stand still: all others would. */
+  isWriting(owner: object): boolean
   /** Whose threads have ended: what they had begun is undone. */
   dropDead(): void
   /** Asks from outside, at once. */
@@ -58,6 +64,15 @@ export class SimulatedDatabase implements SimulatedStore {
   /** A connection of one thread: what it sends is done in its order. */
   connect(holder: Holder): LogDatabase {
     return new Connection(this, this.#world, holder)
+  }
+
+  /** What a process has sent ends with it. */
+  isBusy(): boolean {
+    return false
+  }
+
+  isWriting(): boolean {
+    return this.#writer !== null
   }
 
   /** Whose threads have ended: what they had begun is undone. */

@@ -28,8 +28,10 @@ interface Case {
   isRefused: boolean
   /** It has never been here: perhaps it gets the event, and perhaps not. */
   readonly isUnknown: boolean
-  /** Handlers that are at work on it. */
+  /** Handlers that are at work on it, but for those that nobody waits for. */
   running: number
+  /** Its process is gone: what that had sent may still change it. */
+  isUncertain: boolean
   effects: number
   failures: number
   isUnrecoverable: boolean
@@ -39,6 +41,14 @@ interface Case {
   mayBeDeleted: boolean
   /** It was a letter that holds up nothing: its replay has no place among those of its key. */
   isUnordered: boolean
+}
+
+/** A handler from its begin to its end. */
+export interface Handling {
+  readonly each: Case
+  readonly by: object
+  /** Its lane or its process is gone, or another process has taken over: it counts no more. */
+  isCutOff: boolean
 }
 
 /** What a case is made of beside its group. */
@@ -59,12 +69,15 @@ interface World {
   isBegun(id: string, group: string): boolean
   /** Whether the log has a dead letter of it that is not replayed. */
   hasLetter(id: string, group: string): boolean
+  /** By which right a process may not begin with it, as the server knows; null: it may. */
+  lacksRight(id: string, group: string, by: object): string | null
 }
 
 export class StoredOracle {
   readonly #world: World
   readonly #cases = new Map<string, Case>()
   readonly #places = new Map<string, Case[]>()
+  readonly #handlings = new Set<Handling>()
   #moment = 0
 
   constructor(world: World) {
@@ -93,6 +106,7 @@ export class StoredOracle {
         isRefused: false,
         isUnknown: !isKnown(group),
         running: 0,
+        isUncertain: false,
         effects: 0,
         failures: 0,
         isUnrecoverable: false,
@@ -134,9 +148,11 @@ export class StoredOracle {
     return this.find(id, group).state === 'letter'
   }
 
-  begun(id: string, group: string, payload: string, by: object): Case {
+  begun(id: string, group: string, payload: string, by: object): Handling {
     const each = this.find(id, group)
     const says = `${id} for ${group}`
+    const lack = this.#world.lacksRight(id, group, by)
+    if (lack !== null) throw new Finding(`${says} was begun ${lack}`)
     if (each.state !== 'open' && each.repeats === 0)
       throw new Finding(`${says} was begun again after it was ${each.state}`)
     if (!each.payloads.has(payload)) throw new Finding(`${says} has the payload ${payload}`)
@@ -144,8 +160,11 @@ export class StoredOracle {
     if (each.key !== null && !each.isUnordered) this.#checkOrder(each, says)
     each.wasBegun = true
     each.by = by
+    each.isUncertain = false
     each.running++
-    return each
+    const handling = { each, by, isCutOff: false }
+    this.#handlings.add(handling)
+    return handling
   }
 
   #checkOrder(each: Case, says: string): void {
@@ -154,6 +173,8 @@ export class StoredOracle {
       if (other.running > 0) throw new Finding(`${says} was begun while ${other.id} of its key is handled`)
       if (other.acceptedAt > each.askedAt) continue
       if (this.#mayHaveExpired(other)) continue
+      // What its process had sent before it died may have been done since.
+      if (other.isUncertain) this.#learn(other)
       // What was handled once, and is again because a process died, is not ordered.
       if (other.state === 'open' && other.effects === 0)
         throw new Finding(`${says} was begun before ${other.id}, which is older, had ended`)
@@ -167,14 +188,17 @@ export class StoredOracle {
   }
 
   /** A handler has ended. */
-  ended(each: Case, outcome: 'done' | 'failed' | 'unrecoverable' | 'away'): void {
-    each.running--
+  ended(handling: Handling, outcome: 'done' | 'failed' | 'unrecoverable' | 'away'): void {
+    const { each, isCutOff } = handling
+    this.#handlings.delete(handling)
+    if (!isCutOff) each.running--
     if (outcome === 'away') return
     if (outcome === 'done') {
       each.effects++
       if (each.effects > 1 + each.repeats)
         throw new Finding(`${each.id} for ${each.group.group} had its effects ${each.effects} times`)
-      each.state = 'done'
+      // Somebody else has it by now, unless this process is the first to say so.
+      if (!isCutOff) each.state = 'done'
       return
     }
     each.failures++
@@ -182,8 +206,11 @@ export class StoredOracle {
   }
 
   /** Its lane is gone, or its process: nobody knows how far it came. */
-  cutOff(each: Case): void {
-    each.running = Math.max(0, each.running - 1)
+  cutOff(handling: Handling): void {
+    if (handling.isCutOff) return
+    handling.isCutOff = true
+    const { each } = handling
+    each.running--
     each.deaths++
     each.repeats++
   }
@@ -232,19 +259,21 @@ export class StoredOracle {
       if (each.state !== 'open') each.repeats++
       each.state = 'open'
     } else if (each.mayBeDeleted || this.#mayHaveExpired(each)) each.state = 'done'
+    else if (each.effects > 0) each.state = 'done'
     else if (each.state !== 'done' && acceptedAt !== Number.POSITIVE_INFINITY)
       throw new Finding(`${id} for ${group.group} is ${each.state}, and the log does not have it`)
   }
 
   /** A process is gone. What it had, and the log still has, is delivered again. */
   processGone(gone: object): void {
+    for (const handling of this.#handlings) if (handling.by === gone) this.cutOff(handling)
     for (const each of this.#cases.values()) {
       // It may have been the cause, as far as anybody knows.
       if (this.#world.isStored(each.id, each.group.group)) each.deaths++
       if (each.operator === gone) each.operator = null
       else if (each.by === null ? each.acceptedAt === Number.POSITIVE_INFINITY : each.by !== gone) continue
       if (each.by === gone) {
-        if (each.running > 0) this.cutOff(each)
+        each.isUncertain = true
         // The next process knows what was noted of it.
         each.wasBegun &&= each.expiresMs === 0 || this.#world.isBegun(each.id, each.group.group)
       }
@@ -254,7 +283,8 @@ export class StoredOracle {
 
   end(): void {
     for (const each of this.#cases.values()) {
-      if (each.state === 'done' || each.acceptedAt === Number.POSITIVE_INFINITY) continue
+      // What a process had sent before another took over may have been done afterwards.
+      if (each.state === 'done' || each.effects > 0 || each.acceptedAt === Number.POSITIVE_INFINITY) continue
       if (this.#mayHaveExpired(each)) continue
       throw new Finding(
         `${each.id} for ${each.group.group} is lost: ${each.wasBegun ? 'it was begun' : 'nobody was given it'}, and it is ${each.state}`,

@@ -96,7 +96,7 @@ export const STORED_PLANTED: readonly Planted[] = [
   },
   {
     what: 'what a lane had stored and not told of is not looked for',
-    folder: 'event-log',
+    folder: 'event-store',
     file: 'durable.ts',
     text: 'this.#store?.reader.rangAll()',
     instead: '',

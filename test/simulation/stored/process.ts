@@ -7,21 +7,43 @@ import type { StoredLetters } from '../../../src/primary/event-store/stored-lett
 import type { Hub } from '../../../src/primary/events/hub.ts'
 import type { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
 import { EventLog, LogPublisher } from '../../../src/runtime/event-log/event-log.ts'
+import type { LogDatabase } from '../../../src/runtime/event-store/database.ts'
 import { writeStoreChanges } from '../../../src/runtime/event-store/write-changes.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import { LOG_MEMORY_BYTES, LogMemory } from '../../../src/transport/memory/log-memory.ts'
 import type { Holder } from './database.ts'
-import type { GroupPlan } from './oracle.ts'
+import type { GroupPlan, Handling } from './oracle.ts'
 import type { StoredRun } from './run.ts'
 
 const BOX = { message: 'it died', guilty: null, steps: [] } as unknown as BlackBox
 const NOTHING: ReadonlySet<number> = new Set()
+const NOT_NOW = { message: 'not now' }
+
+/** Its lease is by the simulated clock. */
+class SimulatedMemory extends LogMemory {
+  readonly #steadyMs: () => number
+  #trustedUntilMs = Number.POSITIVE_INFINITY
+
+  constructor(steadyMs: () => number) {
+    super(new SharedArrayBuffer(LOG_MEMORY_BYTES))
+    this.#steadyMs = steadyMs
+  }
+
+  override trustFor(ms: number): void {
+    this.#trustedUntilMs = this.#steadyMs() + ms
+  }
+
+  override get isTrusted(): boolean {
+    return this.#steadyMs() < this.#trustedUntilMs
+  }
+}
 
 export class SimulatedProcess implements Holder {
+  readonly owner = this
   isAlive = true
   isEnding = false
   isUp = false
-  /** Another one has taken over what it had: nothing that it does counts any more. */
+  /** Another one has taken over what it had, or it has left that to others. */
   isOut = false
   hasStoodStill = false
   /** Others cannot know that it is dead: it runs elsewhere. */
@@ -37,7 +59,7 @@ export class SimulatedProcess implements Holder {
   readonly durable: Durable
   readonly letters: StoredLetters
   readonly subscribers: LaneSubscribers
-  readonly memory = new LogMemory(new SharedArrayBuffer(LOG_MEMORY_BYTES))
+  readonly memory: LogMemory
   readonly lanes = new Set<StoredLane>()
   #quarantine: StoredLane | null = null
   #isQuarantineWanted = false
@@ -51,6 +73,7 @@ export class SimulatedProcess implements Holder {
     const { plan } = run
     const database = run.database.connect(this)
     const clock = run.clockOf(this)
+    this.memory = new SimulatedMemory(run.clock.steadyMs)
     this.log = new EventLog(this.memory, () => database, plan.maxStored, clock, run.draw)
     this.hub = new run.engine.Hub({
       maxQueue: plan.maxQueue,
@@ -66,7 +89,8 @@ export class SimulatedProcess implements Holder {
     this.hub.records.addFailureListener(({ event_id, subscriber }) => {
       run.tell(() => `${event_id} is a dead letter of ${subscriber}`)
       // What a listener throws is the hub's to log.
-      run.judge(() => !run.isOut(this) && run.oracle.letter(event_id, subscriber, this))
+      run.lookAfterStill()
+      run.judge(() => !this.isOut && run.oracle.letter(event_id, subscriber, this))
     })
     this.subscribers = new run.engine.LaneSubscribers(this.hub)
     this.durable = new run.engine.Durable({
@@ -180,6 +204,11 @@ export class SimulatedProcess implements Holder {
     while (this.hub.pending > 0 && clock.steadyMs() < deadlineMs)
       await new Promise<void>((resolve) => this.later(10, resolve))
     await this.durable.close(Math.max(clock.steadyMs() + 100, deadlineMs))
+    for (const lane of this.lanes) lane.isAlive = false
+    this.run.database.dropDead()
+    // What they have sent is done.
+    while (this.run.database.isBusy(this)) await new Promise<void>((resolve) => this.later(1, resolve))
+    this.run.lanesEnded(this)
     await this.durable.leave()
     this.hub.close()
   }
@@ -195,11 +224,12 @@ export class SimulatedProcess implements Holder {
 interface Item {
   readonly frame: EventFrame
   readonly group: string
-  isBegun: boolean
+  handling: Handling | null
 }
 
 /** A lane: what it publishes is stored by itself, and what it says comes to the primary in its order. */
 export class StoredLane implements Holder {
+  readonly owner: object
   isAlive = true
   readonly role: 'regular' | 'quarantine'
   readonly number: number
@@ -213,20 +243,28 @@ export class StoredLane implements Holder {
   readonly #process: SimulatedProcess
   readonly #run: StoredRun
   readonly #publisher: LogPublisher
+  /** For a user's transactions. */
+  readonly #slowPublisher: LogPublisher
   readonly #items = new Map<number, Item>()
   readonly #said: (() => void)[] = []
   #isHeard = false
 
   constructor(process: SimulatedProcess, number: number, role: 'regular' | 'quarantine') {
     this.#process = process
+    this.owner = process
     this.#run = process.run
     this.number = number
     this.index = role === 'quarantine' ? -1 : number
     this.role = role
-    const database = this.#run.database.connect(this)
+    this.#publisher = this.#publisherOn(this.#run.database.connect(this))
+    this.#slowPublisher = this.#publisherOn(this.#run.database.connect(this, true))
+  }
+
+  #publisherOn(database: LogDatabase): LogPublisher {
     const { plan, draw } = this.#run
+    const process = this.#process
     const log = new EventLog(process.memory, () => database, plan.maxStored, this.#run.clockOf(this), draw)
-    this.#publisher = new LogPublisher(log, (frame) => {
+    return new LogPublisher(log, (frame) => {
       const stored = { ...frame }
       this.#say(() => process.durable.take(stored, process.subscribers.threadOf(this.asLane)))
     })
@@ -276,13 +314,13 @@ export class StoredLane implements Holder {
     return this.#process
   }
 
-  publish(frame: EventFrame): Promise<string> {
-    return this.#publisher.publish(frame)
+  publish(frame: EventFrame, isSlow: boolean): Promise<string> {
+    return (isSlow ? this.#slowPublisher : this.#publisher).publish(frame)
   }
 
   sendDelivery(id: number, frame: EventFrame): boolean {
     if (this.state === 'dead') return false
-    const item: Item = { frame: { ...frame }, group: this.groups[frame.subscriber]!, isBegun: false }
+    const item: Item = { frame: { ...frame }, group: this.groups[frame.subscriber]!, handling: null }
     this.#items.set(id, item)
     this.deliveriesInFlight++
     this.later(this.#run.draw.below(3), () => this.#begin(id, item))
@@ -294,9 +332,14 @@ export class StoredLane implements Holder {
   #begin(id: number, item: Item): void {
     const { draw, plan, oracle } = this.#run
     if (this.#run.mayKillLane(this)) return
-    item.isBegun = true
     const process = this.#process
-    const each = this.#run.isOut(process) ? null : oracle.begun(item.frame.id, item.group, item.frame.payload, process)
+    if (!process.memory.isTrusted) return this.#answer(id, () => process.hub.failed(id, { ...NOT_NOW, away: true }))
+    this.#run.lookAfterStill()
+    let handling: Handling | null = null
+    this.#run.judge(() => {
+      handling = oracle.begun(item.frame.id, item.group, item.frame.payload, process)
+    })
+    item.handling = handling
     this.#run.tell(
       () =>
         `${item.frame.id} is begun for ${item.group} in lane ${process.number}.${this.number}, attempt ${item.frame.attempt & 0xffff}`,
@@ -314,19 +357,26 @@ export class StoredLane implements Holder {
               : 'done'
       if (outcome === 'done' && draw.is(plan.rates.child) && !this.#run.isHealed)
         void this.#run.publish(this, item.frame.id)
-      if (each !== null && !this.#run.isOut(process)) oracle.ended(each, outcome)
+      this.#run.lookAfterStill()
+      if (item.handling !== null) this.#run.judge(() => oracle.ended(item.handling!, outcome))
       this.#run.tell(() => `${item.frame.id} for ${item.group}: ${outcome}`)
       if (this.#run.mayKillLane(this)) return
-      this.#say(() => {
-        this.#items.delete(id)
-        this.deliveriesInFlight--
+      this.#answer(id, () => {
         if (outcome === 'done') return this.#process.hub.delivered(id)
         this.#process.hub.failed(id, {
-          message: 'not now',
+          ...NOT_NOW,
           ...(outcome === 'unrecoverable' && { unrecoverable: true }),
           ...(outcome === 'away' && { away: true }),
         })
       })
+    })
+  }
+
+  #answer(id: number, answer: () => void): void {
+    this.#say(() => {
+      this.#items.delete(id)
+      this.deliveriesInFlight--
+      answer()
     })
   }
 
@@ -347,9 +397,9 @@ export class StoredLane implements Holder {
     this.state = 'dead'
     this.#run.database.dropDead()
     const unread = new Set<number>()
-    for (const [id, { isBegun, frame, group }] of this.#items) {
-      if (!isBegun) unread.add(id)
-      else if (!this.#run.isOut(this.#process)) this.#run.oracle.cutOff(this.#run.oracle.find(frame.id, group))
+    for (const [id, { handling }] of this.#items) {
+      if (handling === null) unread.add(id)
+      else this.#run.oracle.cutOff(handling)
     }
     this.#run.tell(() => `lane ${this.#process.number}.${this.number} is gone, with ${this.#items.size} deliveries`)
     this.#process.laneGone(this, unread, isDeath)

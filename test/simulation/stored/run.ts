@@ -24,20 +24,24 @@ export interface StoredEngine {
 /** What is asked of the tables. */
 const SQL = {
   sqlite: {
-    left: 'SELECT 0',
     isStored: (id: string, group: string) => `SELECT 1 FROM heddle_delivery d LEFT JOIN heddle_group g ON g.id = d.grp
       WHERE d.event_id = '${id}' AND (d.grp = 0 OR g.grp = '${group}')`,
     isBegun: (id: string, group: string) => `SELECT 1 FROM heddle_delivery d JOIN heddle_group g ON g.id = d.grp
       WHERE d.event_id = '${id}' AND g.grp = '${group}' AND (d.begun = 1 OR d.attempt > 1 OR d.deaths > 0)`,
   },
   postgres: {
-    left: 'SELECT count(*) FROM heddle_event',
-    isStored: (id: string, group: string) => `SELECT 1 FROM heddle_event e WHERE id = '${id}'
-      AND (is_split = 0 OR EXISTS (SELECT 1 FROM heddle_delivery d WHERE d.seq = e.seq AND d.grp = '${group}'))`,
-    isBegun: (id: string, group: string) => `SELECT 1 FROM heddle_event e JOIN heddle_delivery d ON d.seq = e.seq
-      WHERE e.id = '${id}' AND d.grp = '${group}' AND (d.due_ms > 0 OR d.due_ms = -2 OR d.attempt > 1 OR d.deaths > 0)`,
+    isStored: (id: string, group: string) => `SELECT 1 FROM heddle_delivery d LEFT JOIN heddle_group g ON g.id = d.grp
+      WHERE d.event_id = '${id}' AND (d.grp < -1 OR g.grp = '${group}')`,
+    isBegun: (id: string, group: string) => `SELECT 1 FROM heddle_delivery d JOIN heddle_group g ON g.id = d.grp
+      WHERE d.event_id = '${id}' AND g.grp = '${group}' AND (d.begun = 1 OR d.attempt > 1 OR d.deaths > 0)`,
   },
 }
+/** Who has the slot of a delivery. */
+const ownersOf = (id: string, group: string): string =>
+  `SELECT s.member, d.slot FROM heddle_delivery d JOIN heddle_group g ON g.id = d.grp JOIN heddle_slot s ON s.grp = d.grp AND s.slot = d.slot
+   WHERE d.event_id = '${id}' AND g.grp = '${group}'`
+/** Of a lease of 10 s, which the server counts from when it is renewed, the last two are not used. */
+const UNUSED_MS = 2000
 
 /** Where the events are: in a file of one process, or on a server that several share. */
 export type StoredLog = 'sqlite' | 'postgres'
@@ -65,6 +69,8 @@ interface StoredPlan {
   readonly mortal: number
   /** A process lacks a group. */
   readonly lacking: number
+  /** The first process lacks a group that others have. */
+  readonly isFirstLacking: boolean
   readonly maxQueue: number
   readonly maxStored: number
   readonly pauseMs: number
@@ -78,6 +84,8 @@ interface StoredPlan {
     unanswered: number
     /** A process ends as soon as it has begun to replay a letter. */
     killedReplay: number
+    /** Events of a user's transactions. */
+    slow: number
   }
   /** Weights of what somebody does beside publishing. */
   readonly deeds: readonly Deed[]
@@ -116,7 +124,8 @@ function planOf(draw: Draw, log: StoredLog): StoredPlan {
     keyed: draw.of([0, 0.5, 1]),
     delayed: draw.of([0, 0, 0.2]),
     mortal: draw.of([0, 0, 0.2]),
-    lacking: processes === 1 ? draw.of([0, 0, 0.3]) : 0,
+    lacking: draw.of([0, 0, 0.3]),
+    isFirstLacking: processes > 1 && draw.is(0.2),
     maxQueue: draw.of([8, 30, 1000]),
     maxStored: 1_000_000,
     pauseMs: draw.of([3, 10, 40]),
@@ -129,6 +138,7 @@ function planOf(draw: Draw, log: StoredLog): StoredPlan {
       refused: draw.of([0, 0, 0.05]),
       unanswered: draw.of([0, 0, 0.05]),
       killedReplay: draw.of([0, 0.2]),
+      slow: isShared ? draw.of([0, 0.05, 0.3]) : 0,
     },
     deeds,
   }
@@ -148,7 +158,6 @@ const SENT_MS = 30
 
 export class StoredRun {
   readonly engine: StoredEngine
-  readonly #left: string
   readonly clock = new SimulatedClock()
   /** How far the clock was ahead of the steady one at first. */
   readonly #aheadMs = this.clock.nowMs() - this.clock.steadyMs()
@@ -167,12 +176,14 @@ export class StoredRun {
   #areKnown = false
   #events = 0
   #failure: unknown = null
+  readonly #isShared: boolean
   readonly #steps: number
   readonly #seed: number
   readonly #tell: ((line: string) => void) | undefined
 
   constructor(engine: StoredEngine, { log, seed, steps, tell }: StoredRunOptions) {
     this.engine = engine
+    this.#isShared = log === 'postgres'
     this.#seed = seed
     this.#steps = steps
     this.#tell = tell
@@ -186,21 +197,32 @@ export class StoredRun {
       nowMs: () => clock.steadyMs(),
       later: (ms: number, run: () => void) => clock.in(ms, run),
       tell: (line: () => string) => this.tell(line),
+      failed: this.#failed,
     }
     this.database = log === 'sqlite' ? new SimulatedDatabase(world) : new SimulatedServer(world)
     const sql = SQL[log]
-    this.#left = sql.left
     this.oracle = new StoredOracle({
       isStored: (id, group) => this.#rows(sql.isStored(id, group)) > 0,
       latestMs: () => this.clock.latestMs(),
       isBegun: (id, group) => this.#rows(sql.isBegun(id, group)) > 0,
       hasLetter: (id, group) =>
         this.#rows(`SELECT 1 FROM heddle_dead WHERE event_id = '${id}' AND grp = '${group}' AND replay = ''`) > 0,
+      lacksRight: (id, group, by) => (log === 'sqlite' ? null : this.#lacksRight(id, group, by as SimulatedProcess)),
     })
   }
 
   #rows(sql: string): number {
     return this.database.all(sql).length
+  }
+
+  #lacksRight(id: string, group: string, { number, memory }: SimulatedProcess): string | null {
+    const { member } = memory
+    const [lease] = this.database.all<{ until: number }>(`SELECT until FROM heddle_member WHERE id = ${member}`)
+    if (lease === undefined) return `by process ${number}, which others have removed`
+    if (this.clock.steadyMs() >= lease.until - UNUSED_MS) return `by process ${number}, whose lease is over`
+    const owners = this.database.all<{ member: number | null; slot: number }>(ownersOf(id, group))
+    if (owners.length === 0 || owners.some((owner) => owner.member === member)) return null
+    return `by process ${number}, member ${member}, and its slot is that of member ${owners[0]!.member}`
   }
 
   tell(line: () => string): void {
@@ -249,7 +271,7 @@ export class StoredRun {
     if (this.#failure !== null) throw this.#failure
   }
 
-  #failed = (error: unknown): void => {
+  readonly #failed = (error: unknown): void => {
     this.#failure ??= error
   }
 
@@ -266,7 +288,9 @@ export class StoredRun {
   #start(): void {
     const { draw, plan } = this
     const isFirst = this.#started === 0
-    const groups = plan.groups.filter(() => this.isHealed || isFirst || !draw.is(plan.lacking))
+    const has = (n: number): boolean =>
+      isFirst ? n === 0 || n < plan.groups.length - Number(plan.isFirstLacking) : !draw.is(plan.lacking)
+    const groups = plan.groups.filter((_, n) => this.isHealed || has(n))
     const process = new SimulatedProcess(this, ++this.#started, groups, draw.is(plan.remote))
     this.tell(() => `process ${process.number} starts with ${groups.map(({ group }) => group).join(' ')}`)
     this.#processes.add(process)
@@ -275,7 +299,7 @@ export class StoredRun {
 
   /** Others come once the first one has told whom events wait for. */
   #startOthers(): void {
-    if (!this.plan.groups.every(({ group }) => this.#isStored(group)))
+    if (!this.plan.isFirstLacking && !this.plan.groups.every(({ group }) => this.#isStored(group)))
       return this.clock.in(20, () => this.#startOthers())
     this.#areKnown = true
     for (let n = 1; n < this.plan.processes; n++) this.clock.in(this.draw.between(1, 300), () => this.#start())
@@ -289,10 +313,17 @@ export class StoredRun {
     return this.#ended.has(number)
   }
 
-  /** True once others have taken over what it had. */
-  isOut(process: SimulatedProcess): boolean {
+  /** Others may have taken over what a process had that has stood still. */
+  lookAfterStill(): void {
     for (const each of this.#processes) if (each.hasStoodStill && !each.isOut) this.#lookAfter(each)
-    return process.isOut
+  }
+
+  /** It ends in order: nothing more of it begins, and what it has not ended is for others. */
+  lanesEnded(process: SimulatedProcess): void {
+    if (!this.#isShared || process.isOut) return
+    process.isOut = true
+    this.#endedEarly(process)
+    if (this.#hasTables) this.oracle.processGone(process)
   }
 
   #lookAfter(process: SimulatedProcess): void {
@@ -336,9 +367,7 @@ export class StoredRun {
       case 'stop':
         return up.length > 0 ? this.#stop(draw.of(up)) : undefined
       case 'freeze':
-        if (up.length > 0 && !(this.database as SimulatedServer).isWriting)
-          draw.of(up).freeze(draw.of([50, 300, 2000, 17_000]))
-        return
+        return up.length > 0 ? this.#freeze(draw.of(up), draw.of([50, 300, 2000, 17_000])) : undefined
       case 'jump': {
         const ms = draw.of([-60_000, -500, 500, 60_000])
         this.tell(() => `the clock is set by ${ms} ms`)
@@ -356,6 +385,12 @@ export class StoredRun {
     }
   }
 
+  #freeze(process: SimulatedProcess, ms: number): void {
+    if (!process.isAlive || process.isEnding) return
+    if (this.database.isWriting(process)) this.clock.in(1, () => this.#freeze(process, ms))
+    else process.freeze(ms)
+  }
+
   #kill(process: SimulatedProcess): void {
     if (!process.isAlive) return
     this.tell(() => `process ${process.number} is killed`)
@@ -365,13 +400,16 @@ export class StoredRun {
   #gone(process: SimulatedProcess): void {
     process.kill()
     this.#processes.delete(process)
-    // What it had sent is done first.
-    this.clock.in(SENT_MS, () => {
-      if (!process.isRemote) this.#ended.add(process.number)
-      this.#endedEarly(process)
-      if (this.#hasTables && !process.isOut) this.oracle.processGone(process)
-    })
+    this.clock.in(SENT_MS, () => this.#known(process))
     this.clock.in(SENT_MS + this.draw.between(1, this.draw.of([100, 2000])), () => this.#start())
+  }
+
+  /** That a process has ended is known when what it had sent is done. */
+  #known(process: SimulatedProcess): void {
+    if (this.database.isBusy(process)) return this.clock.in(1, () => this.#known(process))
+    if (!process.isRemote) this.#ended.add(process.number)
+    this.#endedEarly(process)
+    if (this.#hasTables && !process.isOut) this.judge(() => this.oracle.processGone(process))
   }
 
   /** In order. */
@@ -427,7 +465,7 @@ export class StoredRun {
         `${id} ${event} is published${key === null ? '' : `, key ${key}`}${frame.delayMs > 0 ? `, in ${frame.delayMs} ms` : ''}`,
     )
     try {
-      await lane.publish(frame)
+      await lane.publish(frame, draw.is(plan.rates.slow))
       if (lane.isAlive) oracle.accepted(id)
       for (const { group } of groups) if (!this.#isStored(group)) this.#early.push({ id, group, process: lane.home })
       this.tell(() => `${id} is accepted`)
@@ -485,8 +523,8 @@ export class StoredRun {
     database.isAway = false
     this.tell(() => 'all heals')
     // What has waited for a group that was not here goes on, and what was stored for a time that was set back since. Else those that are there must find their way, too.
-    const { lacking, deeds } = this.plan
-    if (lacking > 0 || deeds.includes('jump') || this.draw.is(0.5))
+    const { lacking, isFirstLacking, deeds } = this.plan
+    if (lacking > 0 || isFirstLacking || deeds.includes('jump') || this.draw.is(0.5))
       for (const process of [...this.#processes]) this.#kill(process)
     // What is for later comes by the clock, however far back that was set.
     const backMs = Math.max(0, this.#aheadMs - (clock.nowMs() - clock.steadyMs()))
@@ -495,15 +533,15 @@ export class StoredRun {
       const nextMs = clock.steadyMs() + 500
       while (clock.steadyMs() < nextMs) await this.#step()
       if (!this.#hasTables || this.#processes.size === 0) continue
-      const left = database.all<{ events: number; deliveries: number; letters: number }>(
-        `SELECT (${this.#left}) AS events, (SELECT count(*) FROM heddle_delivery) AS deliveries, (SELECT count(*) FROM heddle_dead WHERE replay = '') AS letters`,
+      const left = database.all<{ deliveries: number; letters: number }>(
+        "SELECT (SELECT count(*) FROM heddle_delivery) AS deliveries, (SELECT count(*) FROM heddle_dead WHERE replay = '') AS letters",
       )[0]!
       if (clock.steadyMs() > untilMs)
         throw new Finding(
           `It does not end: ${JSON.stringify(left)}, ${this.#counted} counted, ${this.#pending} pending; ${this.oracle.openOnes}`,
         )
       void this.#toLetter().catch(this.#failed)
-      const isQuiet = left.events + left.deliveries + left.letters + this.#counted + this.#pending === 0
+      const isQuiet = left.deliveries + left.letters + this.#counted + this.#pending === 0
       quiet = isQuiet ? quiet + 1 : 0
     }
     this.oracle.end()

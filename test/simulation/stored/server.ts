@@ -1,6 +1,6 @@
 /**
  * A server that several processes share: the statements for PostgreSQL are run by SQLite, each at once, but for what a server makes of time. An INSERT of
- * events has its number in the order before it is seen, statements of one thread overtake each other, and what a process has sent is done also
+ * events has its numbers in the order before it is seen, statements of one thread overtake each other, and what a process has sent is done also
  * when it dies. Of two transactions one waits for the other, as if they were serializable.
  */
 import Database from 'better-sqlite3'
@@ -9,6 +9,7 @@ import { DbError } from '../../../src/core/errors/catalogue.ts'
 import type { LogDatabase } from '../../../src/runtime/event-store/database.ts'
 import type { Draw } from '../draw.ts'
 import type { DatabaseFaults, Holder, SimulatedStore } from './database.ts'
+import { named, type Translated, translated } from './statements.ts'
 
 interface World {
   draw: Draw
@@ -18,6 +19,8 @@ interface World {
   /** Something of the world happens then, whoever lives. */
   later: (ms: number, run: () => void) => void
   tell: (line: () => string) => void
+  /** The simulation itself is broken. */
+  failed: (error: unknown) => void
 }
 
 interface Outcome {
@@ -35,41 +38,72 @@ interface Listener {
   readonly told: (payload: string) => void
 }
 
+/** A transaction from its first statement on; it may have drawn numbers long before it is seen. */
+interface Transaction {
+  readonly holder: Holder
+  readonly xid: number
+  readonly drawn: number[]
+}
+
 type Params = readonly SqlValue[]
+type Row = Record<string, SqlValue>
 
-// TODO: it runs the statements of the log before the event store; `--log postgres` has no use until it runs those of server-store.ts and slots.ts.
-const SLOT = '(hashtext(key) & 63)'
+/** The statements that SQLite has no words for. Whatever else begins like one of them is refused. */
+const INSERT =
+  /^INSERT INTO heddle_delivery \(([\w, ]+)\)\s+SELECT (.*?)\s+FROM \((VALUES .*)\) AS e \(([\w, ]+)\)(.*?)\s+WHERE e\.event IS NOT NULL( AND \(SELECT pg_current_xact_id\(\)\) IS NOT NULL)? ORDER BY e\.n$/s
+const ASSIGN =
+  /^WITH moved AS \(DELETE FROM heddle_delivery WHERE (.*?) RETURNING \*\)\s+INSERT INTO heddle_delivery \(([\w, ]+)\) SELECT (.*?) FROM moved AS d(.*?) ORDER BY d\.seq$/s
+const DELETE_HELD =
+  /^WITH held AS \((SELECT s\.grp, s\.slot FROM heddle_slot .*?)\),\s+gone AS \(DELETE FROM heddle_delivery AS d USING held WHERE d\.grp = held\.grp AND d\.slot = held\.slot AND d\.seq = ANY\(\$5::bigint\[\]\)\)\s+SELECT grp, slot FROM held$/s
+const TAKE =
+  /^WITH free AS \(\s*(SELECT s\.grp, s\.slot, s\.member FROM heddle_slot AS s .*? FOR UPDATE OF s)\)\s+UPDATE heddle_slot AS s SET member = \$1, epoch = s\.epoch \+ 1 FROM free\s+WHERE s\.grp = free\.grp AND s\.slot = free\.slot AND EXISTS \(SELECT 1 FROM heddle_member WHERE id = \$1\)\s+RETURNING s\.grp, s\.slot, s\.epoch, free\.member$/s
+const NOTE =
+  /^UPDATE heddle_delivery AS d SET attempt = n\.attempt, deaths = n\.deaths, error = n\.error, begun = CAST\(n\."isBegun" AS integer\),\s+retry_ms = n\."retryMs", due_ms = n\."dueMs" FROM json_to_recordset\(\$1::json\)\s+AS n \([\w", ]+\) WHERE d\.seq = n\.seq$/s
+const PROMOTE =
+  /^WITH due AS \(DELETE FROM heddle_delivery WHERE seq = ANY\(\$1::bigint\[\]\) AND due_ms > 0 RETURNING \*\),\s+numbered AS \(SELECT nextval\('heddle_delivery_seq'\) AS new_seq, sorted\.\* FROM \(SELECT \* FROM due ORDER BY due_ms, seq\) AS sorted\),\s+moved AS \(INSERT INTO heddle_delivery \(seq, place, ([\w, ]+)\)\s+SELECT new_seq, CASE WHEN place IS NOT NULL THEN new_seq END, [\w, ]+ FROM numbered\),\s+replays AS \(UPDATE heddle_dead SET replay_seq = new_seq FROM numbered\s+WHERE numbered\.place IS NOT NULL AND replay_seq = numbered\.seq AND replay = 'running'\)\s+SELECT DISTINCT grp FROM numbered$/s
+const HORIZON =
+  /^SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS last, CAST\(pg_snapshot_xmin\(s\) AS text\) AS oldest,\s+CAST\(pg_current_xact_id\(\) AS text\) AS next FROM heddle_delivery_seq, pg_current_snapshot\(\) AS s$/s
+const LAST = 'SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS last FROM heddle_delivery_seq'
+const MOVE_IN = "(SELECT nextval('heddle_delivery_seq') AS seq)"
 
-/** Slots that a statement takes from together, and rows of each: as the statement has them. */
-const TAKEN_ROWS = 128
-const TAKEN_OF_SLOT = 32
+/** Numbers that a transaction draws before it is seen, at most. */
+const DRAWN = 4
 
 export class SimulatedServer implements SimulatedStore {
   readonly #file = new Database(':memory:')
   readonly #world: World
-  readonly #texts = new Map<string, string>()
-  readonly #sequences = new Map<string, number>()
+  readonly #texts = new Map<string, Translated>()
   readonly #listeners = new Set<Listener>()
-  /** INSERTs of events whose commit is under way, by the process that they are of. */
-  readonly #inserts = new Map<number, number>()
+  /** Statements that are sent and not done, by the process that they are of. */
+  readonly #sent = new Map<object, number>()
+  /** The last number of `heddle_delivery_seq`: no transaction takes one back. */
+  #last = 0
+  #nextXid = 1
+  /** Transactions that are under way. */
+  readonly #open = new Set<number>()
+  /** Those that wait until they may write. */
+  readonly #begun = new Set<Transaction>()
   #isAway = false
-  /** Whose transaction is under way. */
-  #writer: Holder | null = null
+  #writer: Transaction | null = null
   #waiting: { holder: Holder; run: () => void }[] = []
 
   constructor(world: World) {
     this.#world = world
     const file = this.#file
-    file.function('now', () => world.nowMs())
-    file.function('nextval', (name: unknown) => this.#next(String(name)))
+    file.function('clock_timestamp', () => world.nowMs())
+    file.function('random', () => world.draw.fraction())
     file.function('hashtext', { deterministic: true }, (text: unknown) => (text === null ? null : hashOf(String(text))))
-    file.function('to_regclass', (_) => null)
     file.function('pg_notify', (_, payload: unknown) => this.#notify(String(payload)))
   }
 
-  /** A transaction is open: its process must not stand still, since all others would. */
-  get isWriting(): boolean {
-    return this.#writer !== null
+  /** A transaction of the process is open: if it stands still, all others do. */
+  isWriting(owner: object): boolean {
+    return this.#writer !== null && this.#writer.holder.owner === owner
+  }
+
+  /** The process has sent what is not done. */
+  isBusy(owner: object): boolean {
+    return (this.#sent.get(owner) ?? 0) > 0 || [...this.#begun].some(({ holder }) => holder.owner === owner)
   }
 
   get isAway(): boolean {
@@ -82,8 +116,8 @@ export class SimulatedServer implements SimulatedStore {
     if (!isAway) this.#notify('')
   }
 
-  connect(holder: Holder): LogDatabase {
-    return new ServerConnection(this, this.#world, holder)
+  connect(holder: Holder, isSlow = false): LogDatabase {
+    return new ServerConnection(this, this.#world, holder, isSlow)
   }
 
   all<T>(sql: string): T[] {
@@ -91,19 +125,18 @@ export class SimulatedServer implements SimulatedStore {
   }
 
   dropDead(): void {
-    if (this.#writer !== null && !this.#writer.isAlive) this.end('ROLLBACK')
+    for (const transaction of this.#begun) if (!transaction.holder.isAlive) this.#forget(transaction)
+    if (this.#writer !== null && !this.#writer.holder.isAlive) this.end(this.#writer, 'ROLLBACK')
     for (const listener of this.#listeners) if (!listener.holder.isAlive) this.#listeners.delete(listener)
   }
 
-  #next(sequence: string): number {
-    const next = (this.#sequences.get(sequence) ?? 0) + 1
-    this.#sequences.set(sequence, next)
-    return next
-  }
-
+  /** Some come late, and some never. */
   #notify(payload: string): number {
-    for (const { holder, told } of this.#listeners)
-      this.#world.later(this.#world.draw.below(3), () => holder.awake(() => told(payload)))
+    const { draw, isHealed, later } = this.#world
+    for (const { holder, told } of this.#listeners) {
+      if (!isHealed() && draw.is(0.03)) continue
+      later(draw.is(0.1) ? draw.below(400) : draw.below(3), () => holder.awake(() => told(payload)))
+    }
     return 0
   }
 
@@ -112,7 +145,19 @@ export class SimulatedServer implements SimulatedStore {
     return () => void this.#listeners.delete(listener)
   }
 
-  // ── statements ────────────────────────────────────────────────────────────
+  // ── numbers ───────────────────────────────────────────────────────────────
+
+  #nextval(): number {
+    return this.#writer?.drawn.shift() ?? ++this.#last
+  }
+
+  #newXid(): number {
+    const xid = this.#nextXid++
+    this.#open.add(xid)
+    return xid
+  }
+
+  // ── transactions ──────────────────────────────────────────────────────────
 
   /** Runs when no transaction is under way. */
   whenFree(holder: Holder, run: () => void): void {
@@ -120,130 +165,229 @@ export class SimulatedServer implements SimulatedStore {
     this.#waiting.push({ holder, run })
   }
 
-  begin(holder: Holder): void {
-    this.#file.exec('BEGIN')
-    this.#writer = holder
+  /** Some draw numbers long before the others see what they write. */
+  begin(holder: Holder, isEarly: boolean): Transaction {
+    const drawn = isEarly ? Array.from({ length: DRAWN }, () => ++this.#last) : []
+    const transaction = { holder, xid: this.#newXid(), drawn }
+    this.#begun.add(transaction)
+    return transaction
   }
 
-  end(sql: 'COMMIT' | 'ROLLBACK'): void {
+  write(transaction: Transaction): void {
+    this.#file.exec('BEGIN')
+    this.#writer = transaction
+  }
+
+  end(transaction: Transaction, sql: 'COMMIT' | 'ROLLBACK'): void {
+    if (this.#writer !== transaction) throw new Error('a transaction ends that is not under way')
     this.#file.exec(sql)
     this.#writer = null
+    this.#forget(transaction)
     const waiting = this.#waiting
     this.#waiting = []
-    for (const { holder, run } of waiting) if (holder.isAlive) this.whenFree(holder, run)
+    for (const { holder, run } of waiting) if (holder.isAlive) holder.awake(() => this.whenFree(holder, run))
   }
 
-  /** @param isAlone no part of a transaction: its commit takes time */
-  run(sql: string, params: Params, settle: Settle, isAlone: boolean): void {
-    if (sql.includes('SET is_clean = ended.is_clean')) return this.#awaitInserts(Number(params[0]), settle)
-    if (isAlone && sql.startsWith('INSERT INTO heddle_event (owner')) return this.#insert(sql, params, settle)
-    this.#settle(settle, () => this.#outcomeOf(sql, params))
+  #forget(transaction: Transaction): void {
+    this.#begun.delete(transaction)
+    this.#open.delete(transaction.xid)
   }
 
-  #settle({ resolve, reject }: Settle, work: () => Outcome): void {
+  // ── statements ────────────────────────────────────────────────────────────
+
+  sent(owner: object): void {
+    this.#sent.set(owner, (this.#sent.get(owner) ?? 0) + 1)
+  }
+
+  done(owner: object): void {
+    this.#sent.set(owner, this.#sent.get(owner)! - 1)
+  }
+
+  /**
+   * @param isAlone no part of a transaction: its commit takes time
+   * @param isSlow it is one of a user, which takes longer
+   */
+  run(sql: string, params: Params, settle: Settle, isAlone: boolean, isSlow: boolean): void {
     try {
-      resolve(work())
+      if (isAlone && sql.startsWith('INSERT INTO heddle_delivery (grp'))
+        return this.#insert(sql, params, settle, isSlow)
+      if (isAlone && sql.startsWith('WITH moved AS')) return this.#assign(sql, params, settle)
+      settle.resolve(this.#outcomeOf(sql, params))
     } catch (error) {
-      reject(error)
+      const failure = failureOf(error, sql)
+      if (failure.kind === 'syntax') this.#world.failed(failure)
+      settle.reject(failure)
     }
   }
 
   #outcomeOf(sql: string, params: Params): Outcome {
-    if (sql.includes('CROSS JOIN LATERAL')) return this.#takeKeyed(params)
-    if (sql.includes('left_slots AS')) return this.#handOver(sql, params)
-    if (sql.includes('left_in_order AS')) return this.#leave(params)
-    if (sql.startsWith('CREATE SEQUENCE')) return { rowCount: 0, rows: [] }
+    if (sql.startsWith('SET LOCAL ')) return { rowCount: 0, rows: [] }
+    if (sql === LAST) return { rowCount: 1, rows: [{ last: this.#last }] }
+    if (sql.startsWith('INSERT INTO heddle_delivery (grp')) {
+      const { columns, rows } = this.#newRows(sql, params)
+      for (const row of rows) this.#put(columns, row, this.#nextval())
+      return { rowCount: rows.length, rows: [] }
+    }
+    if (sql.includes('pg_snapshot_xmin')) return this.#horizon(partsOf(sql, HORIZON))
+    if (sql.startsWith('WITH held AS')) return this.#deleteHeld(partsOf(sql, DELETE_HELD), params)
+    if (sql.startsWith('WITH free AS')) return this.#take(partsOf(sql, TAKE), params)
+    if (sql.includes('json_to_recordset')) return this.#note(partsOf(sql, NOTE), params)
+    if (sql.startsWith('WITH due AS')) return this.#promote(partsOf(sql, PROMOTE), params)
+    // Joined into the others SQLite would draw one for each time that it is named.
+    if (sql.includes(MOVE_IN)) return this.#plain(sql.replace(MOVE_IN, `(SELECT ${this.#nextval()} AS seq)`), params)
     return this.#plain(sql, params)
   }
 
-  #plain(sql: string, params: Params): Outcome {
+  #translated(sql: string): Translated {
     let text = this.#texts.get(sql)
     if (text === undefined) {
       text = translated(sql)
       this.#texts.set(sql, text)
     }
-    try {
-      const statement = this.#file.prepare(text)
-      const named = Object.fromEntries(params.map((value, at) => [String(at + 1), listed(value)]))
-      const given = params.length === 0 ? [] : [named]
-      if (!statement.reader) return { rowCount: statement.run(...given).changes, rows: [] }
-      const rows = statement.all(...given)
-      return { rowCount: rows.length, rows }
-    } catch (error) {
-      throw failureOf(error, text)
-    }
+    return text
   }
 
-  /** Who may store, and its number, are asked at once; it is seen later. */
-  #insert(sql: string, params: Params, settle: Settle): void {
-    const epoch = Number(/WHERE epoch = (\d+)/.exec(sql)![1])
-    if (this.all(`SELECT 1 FROM heddle_process WHERE epoch = ${epoch} AND adopter IS NULL`).length === 0)
-      return this.#settle(settle, () => this.#plain(sql, params))
-    const numbered = sql
-      .replace(/\(SELECT epoch FROM heddle_process WHERE [^)]*\)/g, String(epoch))
-      .replace("(SELECT nextval('heddle_order'))", () => String(this.#next('heddle_order')))
-    const open = this.#inserts
-    open.set(epoch, (open.get(epoch) ?? 0) + 1)
-    const { draw } = this.#world
-    this.#world.later(draw.is(0.1) ? draw.below(60) : draw.below(3), () => {
+  #plain(sql: string, params: Params): Outcome {
+    const text = this.#translated(sql)
+    const statement = this.#file.prepare(text.text)
+    const given = params.length === 0 ? [] : [named(text, params)]
+    if (!statement.reader) return { rowCount: statement.run(...given).changes, rows: [] }
+    const rows = statement.all(...given) as Row[]
+    return { rowCount: rows.length, rows: rows.map(withFlags) }
+  }
+
+  #rows<T>(sql: string, params: Params): T[] {
+    return this.#plain(sql, params).rows as T[]
+  }
+
+  #put(columns: readonly string[], row: readonly SqlValue[], seq: number): void {
+    const marks = row.map(() => '?').join(', ')
+    this.#file.prepare(`INSERT INTO heddle_delivery (seq, ${columns.join(', ')}) VALUES (?, ${marks})`).run(seq, ...row)
+  }
+
+  /** What an INSERT of events would insert now. */
+  #newRows(sql: string, params: Params): { columns: string[]; rows: SqlValue[][]; hasXid: boolean } {
+    const [columns, selected, values, names, join, xid] = partsOf(sql, INSERT)
+    const text = this.#translated(
+      `WITH e (${names}) AS (${values}) SELECT ${selected} FROM e${join} WHERE e.event IS NOT NULL ORDER BY e.n`,
+    )
+    const rows = this.#file.prepare(text.text).raw().all(named(text, params)) as SqlValue[][]
+    return { columns: columns!.split(', '), rows, hasXid: xid !== undefined }
+  }
+
+  /** Its groups and its numbers are those of when it begins; it is seen later. */
+  #insert(sql: string, params: Params, settle: Settle, isSlow: boolean): void {
+    const { draw, later, isHealed, faults } = this.#world
+    const { columns, rows, hasXid } = this.#newRows(sql, params)
+    let xid = hasXid ? this.#newXid() : 0
+    const seqs = rows.map(() => ++this.#last)
+    if (xid === 0) later(draw.below(3), () => (xid = this.#newXid()))
+    const ms = isSlow ? draw.of([10, 100, 1500]) : draw.is(0.1) ? draw.below(60) : draw.below(3)
+    later(hasXid ? ms : 3 + ms, () => {
       this.whenFree(ALWAYS, () => {
-        open.set(epoch, open.get(epoch)! - 1)
-        this.#settle(settle, () => this.#plain(numbered, params))
+        this.#open.delete(xid)
+        // Its numbers are used up all the same.
+        if (!isHealed() && isSlow && draw.is(faults.refused)) return settle.reject(unavailable())
+        for (const [n, row] of rows.entries()) this.#put(columns, row, seqs[n]!)
+        settle.resolve({ rowCount: rows.length, rows: [] })
       })
     })
   }
 
-  #awaitInserts(epoch: number, settle: Settle): void {
-    if ((this.#inserts.get(epoch) ?? 0) === 0) return settle.resolve({ rowCount: 1, rows: [] })
-    this.#world.later(1, () => this.#awaitInserts(epoch, settle))
+  /** Two at a time wait for each other's rows, and the second one finds them gone. */
+  #assign(sql: string, params: Params, settle: Settle): void {
+    const { draw, later } = this.#world
+    const [condition, columns, selected, join] = partsOf(sql, ASSIGN)
+    const found = this.#rows<{ seq: number }>(`SELECT seq FROM heddle_delivery WHERE ${condition}`, [])
+    const text = this.#translated(
+      `WITH moved AS (SELECT * FROM heddle_delivery WHERE ${condition}) SELECT d.seq, ${selected} FROM moved AS d${join} ORDER BY d.seq`,
+    )
+    const fresh = this.#file.prepare(text.text).raw().all(named(text, params)) as SqlValue[][]
+    const xid = this.#newXid()
+    const seqs = fresh.map(() => ++this.#last)
+    later(draw.is(0.1) ? draw.below(60) : draw.below(3), () => {
+      this.whenFree(ALWAYS, () => {
+        const gone = this.#file.prepare('DELETE FROM heddle_delivery WHERE seq = ?')
+        const moved = new Set(found.flatMap(({ seq }) => (gone.run(seq).changes === 1 ? [seq] : [])))
+        for (const [n, [seq, ...row]] of fresh.entries())
+          if (moved.has(seq as number)) this.#put(columns!.split(', '), row, seqs[n]!)
+        this.#open.delete(xid)
+        settle.resolve({ rowCount: fresh.length, rows: [] })
+      })
+    })
   }
 
-  #takeKeyed([epoch, known]: Params): Outcome {
-    const me = Number(epoch)
-    if (this.all(`SELECT 1 FROM heddle_process WHERE epoch = ${me} AND adopter IS NULL`).length === 0)
-      return { rowCount: 0, rows: [] }
-    const slots = this.all<{ slot: number }>(
-      `SELECT slot FROM heddle_slot WHERE holder = ${me} AND heir = 0 AND slot IN (${String(known).slice(1, -1)})`,
-    )
-    const found = slots.flatMap(({ slot }) =>
-      this.all<{ seq: number; ord: number; slot: number }>(
-        `SELECT seq, ord, ${slot} AS slot FROM heddle_event WHERE owner = 0 AND ${SLOT} = ${slot} ORDER BY ord, seq LIMIT ${TAKEN_OF_SLOT}`,
-      ),
-    )
-    found.sort((a, b) => a.ord - b.ord || a.seq - b.seq)
-    const taken = found.slice(0, TAKEN_ROWS)
-    if (taken.length === 0) return { rowCount: 0, rows: [] }
-    const list = taken.map(({ seq }) => seq).join(', ')
-    this.#file.exec(`UPDATE heddle_event SET owner = ${me} WHERE seq IN (${list})`)
-    const slotOf = new Map(taken.map(({ seq, slot }) => [seq, slot]))
-    const rows = this.all<{ seq: number }>(`SELECT * FROM heddle_event WHERE seq IN (${list})`)
-    return { rowCount: rows.length, rows: rows.map((row) => ({ ...row, slot: slotOf.get(row.seq) })) }
+  /** Its own number is the next one, and is given back at once. */
+  #horizon(_: string[]): Outcome {
+    const oldest = this.#open.size === 0 ? this.#nextXid : Math.min(...this.#open)
+    return { rowCount: 1, rows: [{ last: this.#last, oldest: String(oldest), next: String(this.#nextXid++) }] }
   }
 
-  #handOver(sql: string, [epoch]: Params): Outcome {
-    const list = /slot IN \((.*?)\)/.exec(sql)![1]!
-    const mine = `owner = ${Number(epoch)} AND key IS NOT NULL AND ${SLOT} IN (${list})`
-    const rows = this.all(`SELECT seq FROM heddle_event WHERE ${mine}`)
-    this.#file.exec(`UPDATE heddle_event SET owner = 0 WHERE ${mine}`)
-    this.#file.exec(
-      `UPDATE heddle_slot SET holder = heir, heir = 0 WHERE holder = ${Number(epoch)} AND slot IN (${list})`,
-    )
+  #deleteHeld([held]: string[], params: Params): Outcome {
+    const slots = this.#rows<{ grp: number; slot: number }>(held!, params.slice(0, 4))
+    const gone = 'DELETE FROM heddle_delivery WHERE grp = $1 AND slot = $2 AND seq = ANY($3::bigint[])'
+    for (const { grp, slot } of slots) this.#plain(gone, [grp, slot, params[4]!])
+    return { rowCount: slots.length, rows: slots }
+  }
+
+  #take([free]: string[], params: Params): Outcome {
+    const [me] = params
+    const slots = this.#rows<{ grp: number; slot: number; member: number | null }>(free!, params)
+    if (this.#rows('SELECT 1 FROM heddle_member WHERE id = $1', [me!]).length === 0) return { rowCount: 0, rows: [] }
+    const rows = slots.map(({ grp, slot, member }) => {
+      const sql = 'UPDATE heddle_slot SET member = $1, epoch = epoch + 1 WHERE grp = $2 AND slot = $3 RETURNING epoch'
+      const [{ epoch }] = this.#rows<{ epoch: number }>(sql, [me!, grp, slot]) as [{ epoch: number }]
+      return { grp, slot, epoch, member }
+    })
     return { rowCount: rows.length, rows }
   }
 
-  #leave([epoch]: Params): Outcome {
-    const me = Number(epoch)
-    const { changes } = this.#file
-      .prepare(`UPDATE heddle_process SET expires_at = -1e15, is_clean = 1 WHERE epoch = ${me} AND adopter IS NULL`)
-      .run()
-    if (changes === 0) return { rowCount: 0, rows: [] }
-    this.#file.exec(`UPDATE heddle_event SET owner = 0 WHERE owner = ${me} AND key IS NOT NULL`)
-    this.#file.exec(`UPDATE heddle_slot SET holder = heir, heir = 0 WHERE holder = ${me}`)
-    return { rowCount: 1, rows: [] }
+  #note(_: string[], [list]: Params): Outcome {
+    const sql =
+      'UPDATE heddle_delivery SET attempt = $1, deaths = $2, error = $3, begun = $4, retry_ms = $5, due_ms = $6 WHERE seq = $7'
+    let rowCount = 0
+    for (const note of JSON.parse(String(list)) as Record<string, SqlValue>[]) {
+      const { attempt, deaths, error, isBegun, retryMs, dueMs, seq } = note
+      const params = [attempt!, deaths!, error!, Number(isBegun), retryMs!, dueMs!, seq!]
+      rowCount += this.#plain(sql, params).rowCount
+    }
+    return { rowCount, rows: [] }
+  }
+
+  #promote([moved]: string[], params: Params): Outcome {
+    const columns = moved!.split(', ')
+    const due = this.#rows<Row>(
+      'SELECT * FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms > 0 ORDER BY due_ms, seq',
+      params,
+    )
+    for (const row of due) {
+      const seq = this.#nextval()
+      this.#plain('DELETE FROM heddle_delivery WHERE seq = $1', [row.seq!])
+      const place = row.place === null ? null : seq
+      this.#put(['place', ...columns], [place, ...columns.map((column) => row[column]!)], seq)
+      if (place === null) continue
+      const replays = "UPDATE heddle_dead SET replay_seq = $1 WHERE replay_seq = $2 AND replay = 'running'"
+      this.#plain(replays, [seq, row.seq!])
+    }
+    const groups = [...new Set(due.map(({ grp }) => grp))]
+    return { rowCount: groups.length, rows: groups.map((grp) => ({ grp })) }
   }
 }
 
-const ALWAYS: Holder = { isAlive: true, isFrozen: false, later: () => {}, awake: (work) => work() }
+/** What the server itself does waits for nobody. */
+const ALWAYS: Holder = { owner: {}, isAlive: true, isFrozen: false, later: () => {}, awake: (work) => work() }
+
+function partsOf(sql: string, known: RegExp): string[] {
+  const found = known.exec(sql)
+  if (found === null) throw new Error(`the simulated server does not know this statement: ${sql}`)
+  return found.slice(1)
+}
+
+/** A server has a type for what is true. */
+function withFlags(row: Row): Row {
+  for (const name of Object.keys(row)) if (name.startsWith('has_')) row[name] = row[name] === 1
+  return row
+}
 
 function hashOf(text: string): number {
   let hash = 7
@@ -251,45 +395,8 @@ function hashOf(text: string): number {
   return hash
 }
 
-/** What SQLite takes of a statement for PostgreSQL. */
-function translated(sql: string): string {
-  return (
-    sql
-      .replace(/::[a-z]+(?:\[\])?/g, '')
-      .replace(/now\(\) \+ interval '(\d+) s'/g, 'now() + $1000')
-      .replaceAll("'-infinity'", '-1e15')
-      .replace(/ FOR (?:KEY SHARE|UPDATE(?: OF e)?(?: SKIP LOCKED)?)/g, '')
-      .replace(/SELECT json_array_elements_text\((\$\d+)\)/g, 'SELECT value FROM json_each($1)')
-      .replace(/ = ANY\((\$\d+)\)/g, ' IN (SELECT value FROM json_each($1))')
-      .replace(
-        /SELECT generate_series\(0, (\d+)\)/,
-        (_, last: string) => `SELECT value FROM json_each('${series(Number(last))}') WHERE true`,
-      )
-      .replace(/RETURNING .*/s, (columns) => columns.replaceAll('e.', ''))
-      // A list of values has no names of columns there.
-      .replace(
-        /^(INSERT INTO heddle_event \(.*?\) SELECT .*?), row\.\*\s+FROM \((VALUES .*)\) AS row (\(.*?\)) WHERE seq IS NOT NULL$/s,
-        'WITH fresh $3 AS ($2) $1, fresh.* FROM fresh WHERE seq IS NOT NULL',
-      )
-  )
-}
-
-const series = (last: number): string => JSON.stringify(Array.from({ length: last + 1 }, (_, n) => n))
-
-/** A list for ANY is JSON to SQLite. */
-function listed(value: SqlValue): SqlValue {
-  if (typeof value !== 'string' || !value.startsWith('{') || value.startsWith('{"')) return value
-  const items = value.slice(1, -1).split(',')
-  if (!items.every((item) => item === '' || /^-?\d+$/.test(item) || /^[a-z]+\.[a-z]+$/.test(item))) return value
-  return JSON.stringify(items.filter((item) => item !== '').map((item) => (/^-?\d+$/.test(item) ? Number(item) : item)))
-}
-
 function failureOf(error: unknown, sql: string): DbError {
   const message = error instanceof Error ? error.message : String(error)
-  if (message.includes('NOT NULL constraint failed: heddle_event.owner'))
-    return new DbError('not_null_violation', 'null value in column "owner" of relation "heddle_event"', {
-      cause: error,
-    })
   if (message.includes('UNIQUE')) return new DbError('unique_violation', message, { cause: error })
   return new DbError('syntax', `${message}: ${sql}`, { cause: error })
 }
@@ -301,11 +408,13 @@ class ServerConnection implements LogDatabase {
   readonly #server: SimulatedServer
   readonly #world: World
   readonly #holder: Holder
+  readonly #isSlow: boolean
 
-  constructor(server: SimulatedServer, world: World, holder: Holder) {
+  constructor(server: SimulatedServer, world: World, holder: Holder, isSlow: boolean) {
     this.#server = server
     this.#world = world
     this.#holder = holder
+    this.#isSlow = isSlow
   }
 
   listen(_: string, told: (payload: string) => void): () => void {
@@ -328,10 +437,16 @@ class ServerConnection implements LogDatabase {
   async #operate(sql: string, params: Params): Promise<Outcome> {
     await this.#pause()
     if (this.#goesWrong('refused')) throw unavailable()
+    const server = this.#server
+    const { owner } = this.#holder
     const outcome = await new Promise<Outcome>((resolve, reject) => {
       // It is on its way: the end of who has sent it does not stop it.
+      server.sent(owner)
       this.#world.later(this.#world.draw.below(2), () =>
-        this.#server.whenFree(ALWAYS, () => this.#server.run(sql, params, { resolve, reject }, true)),
+        server.whenFree(ALWAYS, () => {
+          server.done(owner)
+          server.run(sql, params, { resolve, reject }, true, this.#isSlow)
+        }),
       )
     })
     return this.#answered(outcome)
@@ -353,11 +468,15 @@ class ServerConnection implements LogDatabase {
       execute: async <R>(sql: string, params: Params = []) =>
         (await this.#within(sql, params)) as { rowCount: number; rows: R[] },
     } as Queryable
+    const { draw } = this.#world
     await this.#pause()
     if (this.#goesWrong('refused')) throw unavailable()
+    const isEarly = draw.is(0.1)
+    const transaction = this.#server.begin(this.#holder, isEarly)
+    if (isEarly) await new Promise<void>((resolve) => this.#holder.later(draw.below(60), resolve))
     await new Promise<void>((resolve) =>
       this.#server.whenFree(this.#holder, () => {
-        this.#server.begin(this.#holder)
+        this.#server.write(transaction)
         resolve()
       }),
     )
@@ -365,9 +484,9 @@ class ServerConnection implements LogDatabase {
     try {
       result = await work(tx)
       if (this.#goesWrong('refused')) throw unavailable()
-      this.#server.end('COMMIT')
+      this.#server.end(transaction, 'COMMIT')
     } catch (error) {
-      this.#server.end('ROLLBACK')
+      this.#server.end(transaction, 'ROLLBACK')
       await this.#pause()
       throw error
     }
@@ -376,7 +495,7 @@ class ServerConnection implements LogDatabase {
 
   async #within(sql: string, params: Params): Promise<Outcome> {
     await this.#pause()
-    return new Promise((resolve, reject) => this.#server.run(sql, params, { resolve, reject }, false))
+    return new Promise((resolve, reject) => this.#server.run(sql, params, { resolve, reject }, false, false))
   }
 
   #goesWrong(kind: keyof DatabaseFaults): boolean {

@@ -1,0 +1,66 @@
+/** Statements for PostgreSQL as SQLite takes them. What it cannot run at all is run in server.ts. */
+import type { SqlValue } from '../../../src/contracts/db.ts'
+
+export interface Translated {
+  readonly text: string
+  /** Numbers of the parameters that are arrays. */
+  readonly arrays: ReadonlySet<number>
+}
+
+const ARRAY = /\$(\d+)::(?:int|bigint)\[\]/g
+
+/** Rules from the text for a server to one that means the same to SQLite, in this order. */
+const RULES: readonly (readonly [RegExp, string | ((...found: string[]) => string)])[] = [
+  // Lists side by side, as a table.
+  [/unnest\(([^)]*)\) AS (\w+) \(([^)]*)\)/g, (_, lists, name, columns) => tableOf(lists!, name!, columns!)],
+  [/= ANY\((\$\d+)::(?:int|bigint)\[\]\)/g, 'IN (SELECT value FROM json_each($1))'],
+  // The rows that a subquery would find for each row before it.
+  [
+    /CROSS JOIN LATERAL \(\s*SELECT [\w, ]+ FROM heddle_delivery WHERE (.*?)\) AS (\w+)/gs,
+    'JOIN heddle_delivery AS $2 ON $2.seq IN (SELECT seq FROM heddle_delivery WHERE $1)',
+  ],
+  [/::[a-z]+(?:\[\])?/g, ''],
+  [/clock_timestamp\(\) \+ interval '(\d+) s'/g, 'clock_timestamp() + $1000'],
+  [/ FOR (?:SHARE|UPDATE)(?: OF \w+)?/g, ''],
+  [/SELECT json_array_elements_text\((\$\d+)\)/g, 'SELECT value FROM json_each($1)'],
+  [
+    /SELECT (\$\d+), generate_series\(0, (\d+)\)/g,
+    (_, first, last) => `SELECT ${first}, value FROM ${seriesTo(last!)}`,
+  ],
+  [/to_regclass\(name\)/g, '(SELECT m.name FROM sqlite_master AS m WHERE m.name = made.name)'],
+  [/\bgreatest\(/g, 'max('],
+  // Arms of a union stand alone there.
+  [/(^|UNION ALL |FROM \()\(SELECT/g, '$1SELECT * FROM (SELECT'],
+  [/(\w+ \(grp\) AS \(\s*)\((SELECT min\(grp\) [^()]*)\)/g, '$1$2'],
+  // Tables.
+  [/(?:BIGINT|INTEGER) GENERATED (?:ALWAYS|BY DEFAULT) AS IDENTITY PRIMARY KEY/g, 'INTEGER PRIMARY KEY AUTOINCREMENT'],
+  [/seq BIGINT PRIMARY KEY DEFAULT nextval\('heddle_delivery_seq'\)/g, 'seq BIGINT NOT NULL PRIMARY KEY'],
+  [/^CREATE SEQUENCE IF NOT EXISTS (\w+)$/g, 'CREATE TABLE IF NOT EXISTS $1 (value)'],
+]
+
+const series = (last: number): string => JSON.stringify(Array.from({ length: last + 1 }, (_, n) => n))
+
+// Without a condition SQLite takes ON CONFLICT for one of a join.
+const seriesTo = (last: string): string => `json_each('${series(Number(last))}') WHERE true`
+
+function tableOf(lists: string, name: string, columns: string): string {
+  const params = lists.split(',').map((list) => list.trim().split('::')[0]!)
+  const names = columns.split(',').map((column) => column.trim())
+  const selected = names.map((column, n) => `l${n}.value AS ${column}`).join(', ')
+  const from = params.map((param, n) => `json_each(${param}) AS l${n}${n === 0 ? '' : ` ON l${n}.key = l0.key`}`)
+  return `(SELECT ${selected} FROM ${from.join(' JOIN ')}) AS ${name}`
+}
+
+export function translated(sql: string): Translated {
+  const arrays = new Set([...sql.matchAll(ARRAY)].map(([, number]) => Number(number)))
+  let text = sql
+  for (const [found, instead] of RULES) text = text.replace(found, instead as string)
+  return { text, arrays }
+}
+
+/** Parameters by name; a list is JSON to SQLite. */
+export function named({ arrays }: Translated, params: readonly SqlValue[]): Record<string, unknown> {
+  return Object.fromEntries(
+    params.map((value, at) => [String(at + 1), arrays.has(at + 1) ? `[${String(value).slice(1, -1)}]` : value]),
+  )
+}
