@@ -7,7 +7,7 @@ import type { StoredEngine } from './stored/run.ts'
 
 export interface Planted {
   readonly what: string
-  /** In src/primary; left out: `events`, or `event-log` for the durable log. */
+  /** In src; left out: `primary/events`, or `primary/event-store` for the durable log. */
   readonly folder?: string
   readonly file: string
   readonly text: string
@@ -323,7 +323,14 @@ export const PLANTED: readonly Planted[] = [
 
 const SRC = fileURLToPath(new URL('../../src', import.meta.url))
 /** They import each other: a copy must not meet the original. */
-const COPIED = new Set(['events', 'event-store'])
+const COPIED = ['primary/events', 'primary/event-store', 'runtime/event-store']
+const HUB = ['primary/events/hub', 'primary/events/lane-subscribers']
+const STORED = [
+  ...HUB,
+  'primary/event-store/durable',
+  'primary/event-store/stored-letters',
+  'runtime/event-store/write-changes',
+]
 const DATA = fileURLToPath(new URL('../../data', import.meta.url))
 
 /** Copies of the hub and the log with faults planted in them. */
@@ -338,35 +345,40 @@ export class Nursery {
 
   /** In the hub. */
   async plant(planted: Planted): Promise<Engine> {
-    return { ...(await this.#load(planted, 'events', ['events/hub', 'events/lane-subscribers'])) } as unknown as Engine
+    return { ...(await this.#load(planted, 'primary/events', HUB)) } as unknown as Engine
   }
 
   /** In the durable log. */
   async plantInLog(planted: Planted): Promise<StoredEngine> {
-    const names = ['events/hub', 'events/lane-subscribers', 'event-store/durable', 'event-store/stored-letters']
-    return { ...(await this.#load(planted, planted.folder ?? 'event-store', names)) } as unknown as StoredEngine
+    return { ...(await this.#load(planted, 'primary/event-store', STORED)) } as unknown as StoredEngine
   }
 
-  /** @param folder of the file, in src/primary. @param names the modules that are wanted */
-  async #load({ file, text, instead }: Planted, folder: string, names: readonly string[]): Promise<object> {
+  /** @param folder where the file is unless it says so. @param names the modules that are wanted */
+  async #load(planted: Planted, folder: string, names: readonly string[]): Promise<object> {
+    const { file, text, instead } = planted
     const src = join(this.#folder, String(++this.#count), 'src')
-    const primary = join(src, 'primary')
-    mkdirSync(primary, { recursive: true })
-    for (const name of readdirSync(SRC)) if (name !== 'primary') symlinkSync(join(SRC, name), join(src, name))
-    for (const name of readdirSync(join(SRC, 'primary'))) {
-      if (COPIED.has(name)) cpSync(join(SRC, 'primary', name), join(primary, name), { recursive: true })
-      else symlinkSync(join(SRC, 'primary', name), join(primary, name))
-    }
-    const path = join(primary, folder, file)
+    link('', src)
+    const path = join(src, planted.folder ?? folder, file)
     const before = readFileSync(path, 'utf8')
     const parts = before.split(text)
     if (parts.length !== 2) throw new Error(`${file} has ${parts.length - 1} times: ${text}`)
     writeFileSync(path, parts.join(instead))
-    const modules = await Promise.all(names.map((name) => import(pathToFileURL(join(primary, `${name}.ts`)).href)))
+    const modules = await Promise.all(names.map((name) => import(pathToFileURL(join(src, `${name}.ts`)).href)))
     return Object.assign({}, ...modules)
   }
 
   end(): void {
     rmSync(this.#folder, { recursive: true, force: true })
+  }
+}
+
+/** Copies the folders that are to be copied, and names the others where they are. @param within a folder in src */
+function link(within: string, to: string): void {
+  mkdirSync(to, { recursive: true })
+  for (const name of readdirSync(join(SRC, within))) {
+    const path = within === '' ? name : `${within}/${name}`
+    if (COPIED.includes(path)) cpSync(join(SRC, path), join(to, name), { recursive: true })
+    else if (COPIED.some((copied) => copied.startsWith(`${path}/`))) link(path, join(to, name))
+    else symlinkSync(join(SRC, path), join(to, name))
   }
 }

@@ -46,11 +46,12 @@ export interface SimulatedStore {
   /** Whose threads have ended: what they had begun is undone. */
   dropDead(): void
   /** Asks from outside, at once. */
-  all<T>(sql: string): T[]
+  all<T>(sql: string, ...params: SqlValue[]): T[]
 }
 
 export class SimulatedDatabase implements SimulatedStore {
   readonly #file = new Database(':memory:')
+  readonly #prepared = new Map<string, Database.Statement<unknown[]>>()
   readonly #world: Surroundings
   /** The transaction that is under way: there is one writer. */
   #writer: Holder | null = null
@@ -84,8 +85,17 @@ export class SimulatedDatabase implements SimulatedStore {
     this.#next()
   }
 
+  #prepare(sql: string): Database.Statement<unknown[]> {
+    let statement = this.#prepared.get(sql)
+    if (statement === undefined) {
+      statement = this.#file.prepare(sql)
+      this.#prepared.set(sql, statement)
+    }
+    return statement
+  }
+
   run(sql: string, params: readonly Param[]): { rowCount: number; rows: unknown[] } {
-    const statement = this.#file.prepare(sql)
+    const statement = this.#prepare(sql)
     // `$1` is a name to SQLite.
     const named = Object.fromEntries(params.map((value, at) => [String(at + 1), value]))
     if (statement.reader) {
@@ -121,8 +131,8 @@ export class SimulatedDatabase implements SimulatedStore {
     this.#next()
   }
 
-  all<T>(sql: string): T[] {
-    return this.run(sql, []).rows as T[]
+  all<T>(sql: string, ...params: SqlValue[]): T[] {
+    return this.#prepare(sql).all(...params) as T[]
   }
 }
 

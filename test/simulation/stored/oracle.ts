@@ -36,6 +36,8 @@ interface Case {
   failures: number
   isUnrecoverable: boolean
   deaths: number
+  /** Failures that a process which is gone may not have noted. */
+  unnoted: number
   /** Times that it may have been handled without anybody knowing. */
   repeats: number
   mayBeDeleted: boolean
@@ -47,8 +49,8 @@ interface Case {
 export interface Handling {
   readonly each: Case
   readonly by: object
-  /** Its lane or its process is gone, or another process has taken over: it counts no more. */
-  isCutOff: boolean
+  /** `cut off`: its lane or its process is gone, or another process has taken over: it counts no more. */
+  state: 'running' | 'ended' | 'cut off'
 }
 
 /** What a case is made of beside its group. */
@@ -111,6 +113,7 @@ export class StoredOracle {
         failures: 0,
         isUnrecoverable: false,
         deaths: 0,
+        unnoted: 0,
         repeats: 0,
         mayBeDeleted: false,
         isUnordered: false,
@@ -156,13 +159,15 @@ export class StoredOracle {
     if (each.state !== 'open' && each.repeats === 0)
       throw new Finding(`${says} was begun again after it was ${each.state}`)
     if (!each.payloads.has(payload)) throw new Finding(`${says} has the payload ${payload}`)
+    if (each.failures > each.group.retries + each.unnoted)
+      throw new Finding(`${says} was begun again after it had failed ${each.failures} times`)
     if (each.running > 0) throw new Finding(`${says} was begun twice at a time`)
     if (each.key !== null && !each.isUnordered) this.#checkOrder(each, says)
     each.wasBegun = true
     each.by = by
     each.isUncertain = false
     each.running++
-    const handling = { each, by, isCutOff: false }
+    const handling: Handling = { each, by, state: 'running' }
     this.#handlings.add(handling)
     return handling
   }
@@ -189,9 +194,13 @@ export class StoredOracle {
 
   /** A handler has ended. */
   ended(handling: Handling, outcome: 'done' | 'failed' | 'unrecoverable' | 'away'): void {
-    const { each, isCutOff } = handling
+    const { each } = handling
+    const isCutOff = handling.state === 'cut off'
     this.#handlings.delete(handling)
-    if (!isCutOff) each.running--
+    if (!isCutOff) {
+      handling.state = 'ended'
+      each.running--
+    }
     if (outcome === 'away') return
     if (outcome === 'done') {
       each.effects++
@@ -207,10 +216,12 @@ export class StoredOracle {
 
   /** Its lane is gone, or its process: nobody knows how far it came. */
   cutOff(handling: Handling): void {
-    if (handling.isCutOff) return
-    handling.isCutOff = true
-    const { each } = handling
-    each.running--
+    const { each, state } = handling
+    if (state === 'cut off') return
+    if (state === 'running') each.running--
+    handling.state = 'cut off'
+    // Nobody may have heard of its end.
+    each.unnoted = each.failures
     each.deaths++
     each.repeats++
   }
@@ -274,6 +285,7 @@ export class StoredOracle {
       else if (each.by === null ? each.acceptedAt === Number.POSITIVE_INFINITY : each.by !== gone) continue
       if (each.by === gone) {
         each.isUncertain = true
+        each.unnoted = each.failures
         // The next process knows what was noted of it.
         each.wasBegun &&= each.expiresMs === 0 || this.#world.isBegun(each.id, each.group.group)
       }

@@ -8,7 +8,6 @@ import type { Hub } from '../../../src/primary/events/hub.ts'
 import type { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
 import { EventLog, LogPublisher } from '../../../src/runtime/event-log/event-log.ts'
 import type { LogDatabase } from '../../../src/runtime/event-store/database.ts'
-import { writeStoreChanges } from '../../../src/runtime/event-store/write-changes.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import { LOG_MEMORY_BYTES, LogMemory } from '../../../src/transport/memory/log-memory.ts'
 import type { Holder } from './database.ts'
@@ -46,6 +45,8 @@ export class SimulatedProcess implements Holder {
   /** Another one has taken over what it had, or it has left that to others. */
   isOut = false
   hasStoodStill = false
+  /** What somebody does to dead letters here. */
+  operations = 0
   /** Others cannot know that it is dead: it runs elsewhere. */
   readonly isRemote: boolean
   /** What waits until it goes on; null: it does not stand still. */
@@ -89,6 +90,7 @@ export class SimulatedProcess implements Holder {
     this.hub.records.addFailureListener(({ event_id, subscriber }) => {
       run.tell(() => `${event_id} is a dead letter of ${subscriber}`)
       // What a listener throws is the hub's to log.
+      run.cured(event_id, subscriber)
       run.lookAfterStill()
       run.judge(() => !this.isOut && run.oracle.letter(event_id, subscriber, this))
     })
@@ -105,7 +107,7 @@ export class SimulatedProcess implements Holder {
       processes: { own: () => String(number), isKnownDead: (identity) => run.isKnownDead(Number(identity)) },
       onLost: () => run.lost(this),
       relay: null,
-      write: (changes) => writeStoreChanges(database, changes),
+      write: (changes) => run.engine.writeStoreChanges(database, changes),
       isAlive: (threadId) => threadId === 0,
       report: (level, message) => run.tell(() => `log: ${level} ${message}`),
     })
@@ -207,7 +209,8 @@ export class SimulatedProcess implements Holder {
     for (const lane of this.lanes) lane.isAlive = false
     this.run.database.dropDead()
     // What they have sent is done.
-    while (this.run.database.isBusy(this)) await new Promise<void>((resolve) => this.later(1, resolve))
+    while (this.run.database.isBusy(this) || this.operations > 0)
+      await new Promise<void>((resolve) => this.later(1, resolve))
     this.run.lanesEnded(this)
     await this.durable.leave()
     this.hub.close()
@@ -340,6 +343,7 @@ export class StoredLane implements Holder {
       handling = oracle.begun(item.frame.id, item.group, item.frame.payload, process)
     })
     item.handling = handling
+    if (this.#run.mayKillProcess(this, item.frame.id, item.group)) return
     this.#run.tell(
       () =>
         `${item.frame.id} is begun for ${item.group} in lane ${process.number}.${this.number}, attempt ${item.frame.attempt & 0xffff}`,

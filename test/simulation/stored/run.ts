@@ -4,6 +4,7 @@ import type { Durable } from '../../../src/primary/event-store/durable.ts'
 import type { StoredLetters } from '../../../src/primary/event-store/stored-letters.ts'
 import type { Hub } from '../../../src/primary/events/hub.ts'
 import type { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
+import type { writeStoreChanges } from '../../../src/runtime/event-store/write-changes.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import { Draw } from '../draw.ts'
 import { Finding } from '../oracle.ts'
@@ -19,27 +20,20 @@ export interface StoredEngine {
   LaneSubscribers: typeof LaneSubscribers
   Durable: typeof Durable
   StoredLetters: typeof StoredLetters
+  writeStoreChanges: typeof writeStoreChanges
 }
 
-/** What is asked of the tables. */
-const SQL = {
-  sqlite: {
-    isStored: (id: string, group: string) => `SELECT 1 FROM heddle_delivery d LEFT JOIN heddle_group g ON g.id = d.grp
-      WHERE d.event_id = '${id}' AND (d.grp = 0 OR g.grp = '${group}')`,
-    isBegun: (id: string, group: string) => `SELECT 1 FROM heddle_delivery d JOIN heddle_group g ON g.id = d.grp
-      WHERE d.event_id = '${id}' AND g.grp = '${group}' AND (d.begun = 1 OR d.attempt > 1 OR d.deaths > 0)`,
-  },
-  postgres: {
-    isStored: (id: string, group: string) => `SELECT 1 FROM heddle_delivery d LEFT JOIN heddle_group g ON g.id = d.grp
-      WHERE d.event_id = '${id}' AND (d.grp < -1 OR g.grp = '${group}')`,
-    isBegun: (id: string, group: string) => `SELECT 1 FROM heddle_delivery d JOIN heddle_group g ON g.id = d.grp
-      WHERE d.event_id = '${id}' AND g.grp = '${group}' AND (d.begun = 1 OR d.attempt > 1 OR d.deaths > 0)`,
-  },
+/** What is asked of the tables, of an event and a group. */
+const IS_STORED = {
+  sqlite: `SELECT 1 FROM heddle_delivery d LEFT JOIN heddle_group g ON g.id = d.grp WHERE d.event_id = ? AND (d.grp = 0 OR g.grp = ?)`,
+  postgres: `SELECT 1 FROM heddle_delivery d LEFT JOIN heddle_group g ON g.id = d.grp WHERE d.event_id = ? AND (d.grp < -1 OR g.grp = ?)`,
 }
+const IS_BEGUN = `SELECT 1 FROM heddle_delivery d JOIN heddle_group g ON g.id = d.grp
+  WHERE d.event_id = ? AND g.grp = ? AND (d.begun = 1 OR d.attempt > 1 OR d.deaths > 0)`
+const HAS_LETTER = "SELECT 1 FROM heddle_dead WHERE event_id = ? AND grp = ? AND replay = ''"
 /** Who has the slot of a delivery. */
-const ownersOf = (id: string, group: string): string =>
-  `SELECT s.member, d.slot FROM heddle_delivery d JOIN heddle_group g ON g.id = d.grp JOIN heddle_slot s ON s.grp = d.grp AND s.slot = d.slot
-   WHERE d.event_id = '${id}' AND g.grp = '${group}'`
+const OWNERS = `SELECT s.member, d.slot FROM heddle_delivery d JOIN heddle_group g ON g.id = d.grp
+  JOIN heddle_slot s ON s.grp = d.grp AND s.slot = d.slot WHERE d.event_id = ? AND g.grp = ?`
 /** Of a lease of 10 s, which the server counts from when it is renewed, the last two are not used. */
 const UNUSED_MS = 2000
 
@@ -86,6 +80,8 @@ interface StoredPlan {
     killedReplay: number
     /** Events of a user's transactions. */
     slow: number
+    /** Events whose handler ends its process. */
+    poison: number
   }
   /** Weights of what somebody does beside publishing. */
   readonly deeds: readonly Deed[]
@@ -139,6 +135,7 @@ function planOf(draw: Draw, log: StoredLog): StoredPlan {
       unanswered: draw.of([0, 0, 0.05]),
       killedReplay: draw.of([0, 0.2]),
       slow: isShared ? draw.of([0, 0.05, 0.3]) : 0,
+      poison: draw.of([0, 0, 0.01]),
     },
     deeds,
   }
@@ -152,6 +149,8 @@ export interface StoredResult {
   readonly processes: number
 }
 
+/** So many processes may die of a delivery: three until it is suspected, and three that give it alone; a few may have had it in hand besides. */
+const KILLED_MAX = 8
 const HEAL_MS = 600_000
 /** Within this time a server does what a process had sent before it died, and nobody takes over meanwhile, milliseconds. */
 const SENT_MS = 30
@@ -174,6 +173,8 @@ export class StoredRun {
   /** Events that were accepted before a group of theirs was stored. */
   #early: { id: string; group: string; process: SimulatedProcess }[] = []
   #areKnown = false
+  /** Deliveries that end their process, and how many. */
+  readonly #poisons = new Map<string, number>()
   #events = 0
   #failure: unknown = null
   readonly #isShared: boolean
@@ -198,29 +199,31 @@ export class StoredRun {
       later: (ms: number, run: () => void) => clock.in(ms, run),
       tell: (line: () => string) => this.tell(line),
       failed: this.#failed,
+      memberOf: (owner: object) => {
+        const { memory, number } = owner as SimulatedProcess
+        return { member: memory.member, name: `process ${number}` }
+      },
     }
     this.database = log === 'sqlite' ? new SimulatedDatabase(world) : new SimulatedServer(world)
-    const sql = SQL[log]
     this.oracle = new StoredOracle({
-      isStored: (id, group) => this.#rows(sql.isStored(id, group)) > 0,
+      isStored: (id, group) => this.#has(IS_STORED[log], id, group),
       latestMs: () => this.clock.latestMs(),
-      isBegun: (id, group) => this.#rows(sql.isBegun(id, group)) > 0,
-      hasLetter: (id, group) =>
-        this.#rows(`SELECT 1 FROM heddle_dead WHERE event_id = '${id}' AND grp = '${group}' AND replay = ''`) > 0,
+      isBegun: (id, group) => this.#has(IS_BEGUN, id, group),
+      hasLetter: (id, group) => this.#has(HAS_LETTER, id, group),
       lacksRight: (id, group, by) => (log === 'sqlite' ? null : this.#lacksRight(id, group, by as SimulatedProcess)),
     })
   }
 
-  #rows(sql: string): number {
-    return this.database.all(sql).length
+  #has(sql: string, ...params: (string | number)[]): boolean {
+    return this.database.all(sql, ...params).length > 0
   }
 
   #lacksRight(id: string, group: string, { number, memory }: SimulatedProcess): string | null {
     const { member } = memory
-    const [lease] = this.database.all<{ until: number }>(`SELECT until FROM heddle_member WHERE id = ${member}`)
+    const [lease] = this.database.all<{ until: number }>('SELECT until FROM heddle_member WHERE id = ?', member)
     if (lease === undefined) return `by process ${number}, which others have removed`
     if (this.clock.steadyMs() >= lease.until - UNUSED_MS) return `by process ${number}, whose lease is over`
-    const owners = this.database.all<{ member: number | null; slot: number }>(ownersOf(id, group))
+    const owners = this.database.all<{ member: number | null; slot: number }>(OWNERS, id, group)
     if (owners.length === 0 || owners.some((owner) => owner.member === member)) return null
     return `by process ${number}, member ${member}, and its slot is that of member ${owners[0]!.member}`
   }
@@ -328,7 +331,7 @@ export class StoredRun {
 
   #lookAfter(process: SimulatedProcess): void {
     const { member } = process.memory
-    if (member === 0 || this.#rows(`SELECT 1 FROM heddle_member WHERE id = ${member}`) > 0) return
+    if (member === 0 || this.#has('SELECT 1 FROM heddle_member WHERE id = ?', member)) return
     this.tell(() => `process ${process.number} is taken over`)
     process.isOut = true
     this.#endedEarly(process)
@@ -424,7 +427,24 @@ export class StoredRun {
   }
 
   get #hasTables(): boolean {
-    return this.#rows("SELECT 1 FROM sqlite_master WHERE name = 'heddle_dead'") > 0
+    return this.#has("SELECT 1 FROM sqlite_master WHERE name = 'heddle_dead'")
+  }
+
+  /** Its process may die of it. */
+  mayKillProcess(lane: StoredLane, id: string, group: string): boolean {
+    const delivery = `${id} ${group}`
+    const killed = this.#poisons.get(delivery)
+    if (killed === undefined) return false
+    this.#poisons.set(delivery, killed + 1)
+    this.tell(() => `process ${lane.home.number} dies of ${id} for ${group}`)
+    if (killed >= KILLED_MAX) this.#failed(new Finding(`${killed + 1} processes have died of ${id} for ${group}`))
+    this.#kill(lane.home)
+    return true
+  }
+
+  /** A dead letter kills nobody. */
+  cured(id: string, group: string): void {
+    this.#poisons.delete(`${id} ${group}`)
   }
 
   mayKillLane(lane: StoredLane): boolean {
@@ -460,6 +480,7 @@ export class StoredRun {
     const expiresMs = ttlMs === 0 ? 0 : timestampMs + delayMs + ttlMs
     const groups = plan.groups.filter((each) => each.event === event)
     oracle.asked({ id, key, payload, expiresMs }, groups, (group) => this.#isKnown(group, lane.home))
+    for (const { group } of groups) if (draw.is(plan.rates.poison)) this.#poisons.set(`${id} ${group}`, 0)
     this.tell(
       () =>
         `${id} ${event} is published${key === null ? '' : `, key ${key}`}${frame.delayMs > 0 ? `, in ${frame.delayMs} ms` : ''}`,
@@ -488,18 +509,25 @@ export class StoredRun {
   }
 
   #isStored(group: string): boolean {
-    return this.#hasTables && this.#rows(`SELECT 1 FROM heddle_group WHERE grp = '${group}'`) > 0
+    return this.#hasTables && this.#has('SELECT 1 FROM heddle_group WHERE grp = ?', group)
   }
 
   async #toLetter(): Promise<void> {
     const open = [...this.#processes].filter(({ durable, isFrozen }) => durable.isOpen && !isFrozen)
     if (open.length === 0) return
     const process = this.draw.of(open)
+    process.operations++
+    await this.#toLetterIn(process)
+    process.operations--
+  }
+
+  async #toLetterIn(process: SimulatedProcess): Promise<void> {
     const [letter] = await process.letters.list({ limit: 1000 }).catch(() => [])
     if (letter === undefined) return
     const { id, event_id: event, subscriber } = letter
     // One that is there twice, because a process died before it had ended the first delivery, is deleted.
     const isReplay = this.oracle.hasTold(event, subscriber) && this.draw.is(0.6)
+    this.cured(event, subscriber)
     this.tell(() => `the letter of ${event} for ${subscriber}: ${isReplay ? 'replay' : 'delete'}`)
     if (isReplay && this.draw.is(0.3)) {
       const payload = `{"n":0,"edited":${this.draw.below(1000)}}`

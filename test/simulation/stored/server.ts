@@ -8,6 +8,7 @@ import type { Queryable, SqlValue } from '../../../src/contracts/db.ts'
 import { DbError } from '../../../src/core/errors/catalogue.ts'
 import type { LogDatabase } from '../../../src/runtime/event-store/database.ts'
 import type { Draw } from '../draw.ts'
+import { Finding } from '../oracle.ts'
 import type { DatabaseFaults, Holder, SimulatedStore } from './database.ts'
 import { named, type Translated, translated } from './statements.ts'
 
@@ -19,8 +20,10 @@ interface World {
   /** Something of the world happens then, whoever lives. */
   later: (ms: number, run: () => void) => void
   tell: (line: () => string) => void
-  /** The simulation itself is broken. */
+  /** The simulation itself is broken, or a rule is. */
   failed: (error: unknown) => void
+  /** The number of a process among those that share the server, and its name. */
+  memberOf: (owner: object) => { member: number; name: string }
 }
 
 interface Outcome {
@@ -66,6 +69,13 @@ const HORIZON =
 const LAST = 'SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS last FROM heddle_delivery_seq'
 const MOVE_IN = "(SELECT nextval('heddle_delivery_seq') AS seq)"
 
+const OWNER = 'SELECT member FROM heddle_slot WHERE grp = ? AND slot = ?'
+/** Deletes of rows that have ended. */
+const SETTLEMENTS = [
+  'DELETE FROM heddle_delivery WHERE seq = ANY($1::bigint[])',
+  'DELETE FROM heddle_delivery WHERE seq = $1',
+]
+
 /** Numbers that a transaction draws before it is seen, at most. */
 const DRAWN = 4
 
@@ -73,6 +83,7 @@ export class SimulatedServer implements SimulatedStore {
   readonly #file = new Database(':memory:')
   readonly #world: World
   readonly #texts = new Map<string, Translated>()
+  readonly #prepared = new Map<string, Database.Statement<unknown[]>>()
   readonly #listeners = new Set<Listener>()
   /** Statements that are sent and not done, by the process that they are of. */
   readonly #sent = new Map<object, number>()
@@ -85,6 +96,8 @@ export class SimulatedServer implements SimulatedStore {
   readonly #begun = new Set<Transaction>()
   #isAway = false
   #writer: Transaction | null = null
+  /** Whose statement is run. */
+  #owner: object = {}
   #waiting: { holder: Holder; run: () => void }[] = []
 
   constructor(world: World) {
@@ -120,8 +133,17 @@ export class SimulatedServer implements SimulatedStore {
     return new ServerConnection(this, this.#world, holder, isSlow)
   }
 
-  all<T>(sql: string): T[] {
-    return this.#file.prepare(sql).all() as T[]
+  all<T>(sql: string, ...params: SqlValue[]): T[] {
+    return this.#prepare(sql).all(...params) as T[]
+  }
+
+  #prepare(text: string): Database.Statement<unknown[]> {
+    let statement = this.#prepared.get(text)
+    if (statement === undefined) {
+      statement = this.#file.prepare(text)
+      this.#prepared.set(text, statement)
+    }
+    return statement
   }
 
   dropDead(): void {
@@ -207,7 +229,8 @@ export class SimulatedServer implements SimulatedStore {
    * @param isAlone no part of a transaction: its commit takes time
    * @param isSlow it is one of a user, which takes longer
    */
-  run(sql: string, params: Params, settle: Settle, isAlone: boolean, isSlow: boolean): void {
+  run(sql: string, params: Params, settle: Settle, { owner }: Holder, isAlone: boolean, isSlow: boolean): void {
+    this.#owner = owner
     try {
       if (isAlone && sql.startsWith('INSERT INTO heddle_delivery (grp'))
         return this.#insert(sql, params, settle, isSlow)
@@ -215,7 +238,8 @@ export class SimulatedServer implements SimulatedStore {
       settle.resolve(this.#outcomeOf(sql, params))
     } catch (error) {
       const failure = failureOf(error, sql)
-      if (failure.kind === 'syntax') this.#world.failed(failure)
+      if (error instanceof Finding) this.#world.failed(error)
+      else if (failure.kind === 'syntax') this.#world.failed(failure)
       settle.reject(failure)
     }
   }
@@ -233,6 +257,7 @@ export class SimulatedServer implements SimulatedStore {
     if (sql.startsWith('WITH free AS')) return this.#take(partsOf(sql, TAKE), params)
     if (sql.includes('json_to_recordset')) return this.#note(partsOf(sql, NOTE), params)
     if (sql.startsWith('WITH due AS')) return this.#promote(partsOf(sql, PROMOTE), params)
+    if (SETTLEMENTS.includes(sql)) this.#judgeWriter(sql.replace('DELETE', 'SELECT DISTINCT grp, slot'), params)
     // Joined into the others SQLite would draw one for each time that it is named.
     if (sql.includes(MOVE_IN)) return this.#plain(sql.replace(MOVE_IN, `(SELECT ${this.#nextval()} AS seq)`), params)
     return this.#plain(sql, params)
@@ -249,7 +274,7 @@ export class SimulatedServer implements SimulatedStore {
 
   #plain(sql: string, params: Params): Outcome {
     const text = this.#translated(sql)
-    const statement = this.#file.prepare(text.text)
+    const statement = this.#prepare(text.text)
     const given = params.length === 0 ? [] : [named(text, params)]
     if (!statement.reader) return { rowCount: statement.run(...given).changes, rows: [] }
     const rows = statement.all(...given) as Row[]
@@ -262,7 +287,7 @@ export class SimulatedServer implements SimulatedStore {
 
   #put(columns: readonly string[], row: readonly SqlValue[], seq: number): void {
     const marks = row.map(() => '?').join(', ')
-    this.#file.prepare(`INSERT INTO heddle_delivery (seq, ${columns.join(', ')}) VALUES (?, ${marks})`).run(seq, ...row)
+    this.#prepare(`INSERT INTO heddle_delivery (seq, ${columns.join(', ')}) VALUES (?, ${marks})`).run(seq, ...row)
   }
 
   /** What an INSERT of events would insert now. */
@@ -271,7 +296,7 @@ export class SimulatedServer implements SimulatedStore {
     const text = this.#translated(
       `WITH e (${names}) AS (${values}) SELECT ${selected} FROM e${join} WHERE e.event IS NOT NULL ORDER BY e.n`,
     )
-    const rows = this.#file.prepare(text.text).raw().all(named(text, params)) as SqlValue[][]
+    const rows = this.#prepare(text.text).raw().all(named(text, params)) as SqlValue[][]
     return { columns: columns!.split(', '), rows, hasXid: xid !== undefined }
   }
 
@@ -302,12 +327,12 @@ export class SimulatedServer implements SimulatedStore {
     const text = this.#translated(
       `WITH moved AS (SELECT * FROM heddle_delivery WHERE ${condition}) SELECT d.seq, ${selected} FROM moved AS d${join} ORDER BY d.seq`,
     )
-    const fresh = this.#file.prepare(text.text).raw().all(named(text, params)) as SqlValue[][]
+    const fresh = this.#prepare(text.text).raw().all(named(text, params)) as SqlValue[][]
     const xid = this.#newXid()
     const seqs = fresh.map(() => ++this.#last)
     later(draw.is(0.1) ? draw.below(60) : draw.below(3), () => {
       this.whenFree(ALWAYS, () => {
-        const gone = this.#file.prepare('DELETE FROM heddle_delivery WHERE seq = ?')
+        const gone = this.#prepare('DELETE FROM heddle_delivery WHERE seq = ?')
         const moved = new Set(found.flatMap(({ seq }) => (gone.run(seq).changes === 1 ? [seq] : [])))
         for (const [n, [seq, ...row]] of fresh.entries())
           if (moved.has(seq as number)) this.#put(columns!.split(', '), row, seqs[n]!)
@@ -326,7 +351,12 @@ export class SimulatedServer implements SimulatedStore {
   #deleteHeld([held]: string[], params: Params): Outcome {
     const slots = this.#rows<{ grp: number; slot: number }>(held!, params.slice(0, 4))
     const gone = 'DELETE FROM heddle_delivery WHERE grp = $1 AND slot = $2 AND seq = ANY($3::bigint[])'
-    for (const { grp, slot } of slots) this.#plain(gone, [grp, slot, params[4]!])
+    for (const { grp, slot } of slots) {
+      const row =
+        'SELECT DISTINCT grp, slot FROM heddle_delivery WHERE grp = $1 AND slot = $2 AND seq = ANY($3::bigint[])'
+      this.#judgeWriter(row, [grp, slot, params[4]!])
+      this.#plain(gone, [grp, slot, params[4]!])
+    }
     return { rowCount: slots.length, rows: slots }
   }
 
@@ -342,6 +372,16 @@ export class SimulatedServer implements SimulatedStore {
     return { rowCount: rows.length, rows }
   }
 
+  /** Only the owner of a slot writes what has become of its rows. @param sql asks for their slots */
+  #judgeWriter(sql: string, params: Params): void {
+    const { member, name } = this.#world.memberOf(this.#owner)
+    for (const { grp, slot } of this.#rows<{ grp: number; slot: number }>(sql, params)) {
+      const owners = this.all<{ member: number | null }>(OWNER, grp, slot)
+      if (owners.length === 0 || owners[0]!.member === member) continue
+      throw new Finding(`${name} writes of a row of group ${grp}, and its slot is that of member ${owners[0]!.member}`)
+    }
+  }
+
   #note(_: string[], [list]: Params): Outcome {
     const sql =
       'UPDATE heddle_delivery SET attempt = $1, deaths = $2, error = $3, begun = $4, retry_ms = $5, due_ms = $6 WHERE seq = $7'
@@ -349,6 +389,7 @@ export class SimulatedServer implements SimulatedStore {
     for (const note of JSON.parse(String(list)) as Record<string, SqlValue>[]) {
       const { attempt, deaths, error, isBegun, retryMs, dueMs, seq } = note
       const params = [attempt!, deaths!, error!, Number(isBegun), retryMs!, dueMs!, seq!]
+      this.#judgeWriter('SELECT grp, slot FROM heddle_delivery WHERE seq = $1', [seq!])
       rowCount += this.#plain(sql, params).rowCount
     }
     return { rowCount, rows: [] }
@@ -358,6 +399,10 @@ export class SimulatedServer implements SimulatedStore {
     const columns = moved!.split(', ')
     const due = this.#rows<Row>(
       'SELECT * FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms > 0 ORDER BY due_ms, seq',
+      params,
+    )
+    this.#judgeWriter(
+      'SELECT DISTINCT grp, slot FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms > 0',
       params,
     )
     for (const row of due) {
@@ -445,7 +490,7 @@ class ServerConnection implements LogDatabase {
       this.#world.later(this.#world.draw.below(2), () =>
         server.whenFree(ALWAYS, () => {
           server.done(owner)
-          server.run(sql, params, { resolve, reject }, true, this.#isSlow)
+          server.run(sql, params, { resolve, reject }, this.#holder, true, this.#isSlow)
         }),
       )
     })
@@ -495,7 +540,9 @@ class ServerConnection implements LogDatabase {
 
   async #within(sql: string, params: Params): Promise<Outcome> {
     await this.#pause()
-    return new Promise((resolve, reject) => this.#server.run(sql, params, { resolve, reject }, false, false))
+    return new Promise((resolve, reject) =>
+      this.#server.run(sql, params, { resolve, reject }, this.#holder, false, false),
+    )
   }
 
   #goesWrong(kind: keyof DatabaseFaults): boolean {
