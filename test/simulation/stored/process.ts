@@ -52,7 +52,7 @@ export class SimulatedProcess implements Holder {
   /** What waits until it goes on; null: it does not stand still. */
   #still: (() => void)[] | null = null
   /** Those that its plugins subscribe for: one of them may not boot. */
-  readonly groups: readonly GroupPlan[]
+  readonly groups: GroupPlan[]
   readonly run: StoredRun
   readonly number: number
   readonly hub: Hub
@@ -66,7 +66,7 @@ export class SimulatedProcess implements Holder {
   #isQuarantineWanted = false
   #lanes = 0
 
-  constructor(run: StoredRun, number: number, groups: readonly GroupPlan[], isRemote: boolean) {
+  constructor(run: StoredRun, number: number, groups: GroupPlan[], isRemote: boolean) {
     this.groups = groups
     this.isRemote = isRemote
     this.run = run
@@ -155,19 +155,27 @@ export class SimulatedProcess implements Holder {
   #startLane(role: 'regular' | 'quarantine'): StoredLane {
     const lane = new StoredLane(this, ++this.#lanes, role)
     this.lanes.add(lane)
-    for (const { group, event, retries, parks } of this.groups) {
-      const index = lane.groups.push(group) - 1
-      const options = {
-        retries,
-        backoffMs: 20,
-        timeoutMs: 60_000,
-        onDead: parks ? ('park' as const) : ('skip' as const),
-        group,
-      }
-      this.subscribers.add(lane.asLane, index, { event, identity: group, plugin: group, options }, false)
-    }
+    for (const group of this.groups) this.#add(lane, lane.groups.push(group.group) - 1, group)
     this.subscribers.complete(lane.asLane)
     return lane
+  }
+
+  #add(lane: StoredLane, index: number, { group, event, retries, parks }: GroupPlan): void {
+    const onDead = parks ? ('park' as const) : ('skip' as const)
+    const options = { retries, backoffMs: 20, timeoutMs: 60_000, onDead, group }
+    this.subscribers.add(lane.asLane, index, { event, identity: group, plugin: group, options }, false)
+  }
+
+  /** A plugin that it has lacked is there. */
+  subscribe(group: GroupPlan): void {
+    this.groups.push(group)
+    for (const lane of this.lanes) {
+      if (lane.isAlive)
+        lane.subscribe(group, (index) => {
+          this.#add(lane, index, group)
+          this.durable.subscribed()
+        })
+    }
   }
 
   #wantQuarantine(isWanted: boolean): void {
@@ -191,8 +199,9 @@ export class SimulatedProcess implements Holder {
       this.later(this.run.draw.of([1, 30, 300]), () => !this.isEnding && this.#startLane('regular'))
   }
 
+  /** Plugins may publish while they boot. */
   get ready(): StoredLane[] {
-    if (!this.isUp || this.isEnding) return []
+    if (this.isEnding) return []
     return [...this.lanes].filter(({ isAlive, role }) => isAlive && role === 'regular')
   }
 
@@ -315,6 +324,13 @@ export class StoredLane implements Holder {
 
   get home(): SimulatedProcess {
     return this.#process
+  }
+
+  /** It counts before it says so. */
+  subscribe({ group }: GroupPlan, add: (index: number) => void): void {
+    this.#process.memory.subscribing()
+    const index = this.groups.push(group) - 1
+    this.#say(() => add(index))
   }
 
   publish(frame: EventFrame, isSlow: boolean): Promise<string> {

@@ -87,7 +87,7 @@ interface StoredPlan {
   readonly deeds: readonly Deed[]
 }
 
-type Deed = 'publish' | 'kill' | 'stop' | 'killLane' | 'outage' | 'letter' | 'jump' | 'freeze'
+type Deed = 'publish' | 'kill' | 'stop' | 'killLane' | 'outage' | 'letter' | 'jump' | 'freeze' | 'subscribe'
 
 function planOf(draw: Draw, log: StoredLog): StoredPlan {
   const isShared = log === 'postgres'
@@ -100,6 +100,7 @@ function planOf(draw: Draw, log: StoredLog): StoredPlan {
     letter: 3,
     jump: 1,
     freeze: isShared ? 1 : 0,
+    subscribe: 1,
   }
   for (const deed of Object.keys(weights) as Exclude<Deed, 'publish'>[])
     if (weights[deed] > 0 && draw.is(0.6)) for (let n = 0; n < weights[deed]; n++) deeds.push(deed)
@@ -358,7 +359,7 @@ export class StoredRun {
   #do(deed: Deed): void {
     const { draw } = this
     const up = this.#up
-    const lanes = up.flatMap(({ ready }) => ready)
+    const lanes = [...this.#processes].flatMap(({ isFrozen, ready }) => (isFrozen ? [] : ready))
     switch (deed) {
       case 'publish':
         if (lanes.length > 0) void this.publish(draw.of(lanes), null)
@@ -370,7 +371,7 @@ export class StoredRun {
       case 'stop':
         return up.length > 0 ? this.#stop(draw.of(up)) : undefined
       case 'freeze':
-        return up.length > 0 ? this.#freeze(draw.of(up), draw.of([50, 300, 2000, 17_000])) : undefined
+        return up.length > 0 ? this.#freeze(draw.of(up), draw.of([50, 300, 2000, 9000, 17_000])) : undefined
       case 'jump': {
         const ms = draw.of([-60_000, -500, 500, 60_000])
         this.tell(() => `the clock is set by ${ms} ms`)
@@ -383,9 +384,21 @@ export class StoredRun {
           this.database.isAway = false
           this.tell(() => 'the database is back')
         })
+      case 'subscribe':
+        return this.#subscribe(up)
       case 'letter':
         void this.#toLetter().catch(this.#failed)
     }
+  }
+
+  #subscribe(up: readonly SimulatedProcess[]): void {
+    const lacking = up.flatMap((process) =>
+      this.plan.groups.filter((group) => !process.groups.includes(group)).map((group) => ({ process, group })),
+    )
+    if (lacking.length === 0) return
+    const { process, group } = this.draw.of(lacking)
+    this.tell(() => `process ${process.number} subscribes for ${group.group}`)
+    process.subscribe(group)
   }
 
   #freeze(process: SimulatedProcess, ms: number): void {
