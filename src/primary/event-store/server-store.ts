@@ -29,7 +29,7 @@ const WAITS = `CASE WHEN key IS NOT NULL AND EXISTS (SELECT 1 FROM heddle_delive
   SELECT 1 FROM heddle_delivery AS o WHERE o.grp < ${BROKER} AND o.due_ms = 0 AND o.event = heddle_delivery.event AND o.key = heddle_delivery.key
     AND o.seq < coalesce(heddle_delivery.place, heddle_delivery.seq)) END`
 const COLUMNS = `seq, place, slot, thread, event_id AS id, event, envelope, payload, key, ${TRIED} AS tried,
-  ${WAITS} AS waits`
+  ${WAITS} AS has_older`
 /** Maximum number of rows of a key that may be in hand. */
 const KEY_IN_HAND = 64
 const KEY = `SELECT ${COLUMNS}, ${HAS_ASSIGNABLE} AS has_assignable FROM heddle_delivery
@@ -45,7 +45,7 @@ interface ServerRow extends EventColumns {
   thread: number
   /** Null: as it was published. */
   tried: string | null
-  waits: boolean | null
+  has_older: boolean | null
 }
 const NOT_TRIED = [1, 0, 0, 0, 0, 0, '']
 /** Slot of the last row of a page, which is none: see PAGE. */
@@ -166,7 +166,7 @@ export class ServerStore extends SqlStore {
     })
   }
 
-  /** Reads from the first place at which a late row may have appeared. */
+  /** Reads from the first row of the key: what is in hand or has left it is left out. */
   override readKey(group: number, key: string, after: number, limit: number): Promise<Page> {
     return this.inTurn(async () => {
       const slots = this.#readable(group)
@@ -177,7 +177,8 @@ export class ServerStore extends SqlStore {
       const isKnown = (seq: number): boolean => isInHand(seq) || this.#left.has(seq)
       const most = limit + KEY_IN_HAND
       const fresh: ServerRow[] = []
-      let from = Math.min(after, this.#examined.get(group) ?? 0)
+      // Its first row may have become visible since it was read.
+      let from = 0
       // Any number of rows may be settling. A page without the rest of the key would end its reading.
       for (let read = most; read === most && fresh.length < limit; ) {
         const rows = await this.#keyRows([group, key, from, most, list])
@@ -220,7 +221,7 @@ export class ServerStore extends SqlStore {
     return rows.map((row) =>
       Object.assign(deliveryOf(deliveryRowOf(row)), {
         slot: slots.get(Number(row.slot))!,
-        ...(row.waits === true ? { waits: true } : {}),
+        ...(row.has_older === true ? { waits: true } : {}),
         ...(since === null || !since.has(Number(row.seq)) ? {} : { replayedMs: since.get(Number(row.seq))! }),
       }),
     )

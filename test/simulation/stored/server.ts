@@ -64,9 +64,6 @@ const NOTE =
   /^UPDATE heddle_delivery AS d SET attempt = n\.attempt, deaths = n\.deaths, error = n\.error, begun = CAST\(n\."isBegun" AS integer\),\s+retry_ms = n\."retryMs", due_ms = n\."dueMs" FROM json_to_recordset\(\$1::json\)\s+AS n \([\w", ]+\) WHERE d\.seq = n\.seq$/s
 const PROMOTE =
   /^WITH due AS \(DELETE FROM heddle_delivery WHERE seq = ANY\(\$1::bigint\[\]\) AND due_ms > 0 RETURNING \*\),\s+numbered AS \(SELECT nextval\('heddle_delivery_seq'\) AS new_seq, sorted\.\* FROM \(SELECT \* FROM due ORDER BY due_ms, seq\) AS sorted\),\s+moved AS \(INSERT INTO heddle_delivery \(seq, place, ([\w, ]+)\)\s+SELECT new_seq, CASE WHEN place IS NOT NULL THEN new_seq END, [\w, ]+ FROM numbered\),\s+replays AS \(UPDATE heddle_dead SET replay_seq = new_seq FROM numbered\s+WHERE numbered\.place IS NOT NULL AND replay_seq = numbered\.seq AND replay = 'running'\)\s+SELECT DISTINCT grp FROM numbered$/s
-const HORIZON =
-  /^SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS last, CAST\(pg_snapshot_xmin\(s\) AS text\) AS oldest,\s+CAST\(pg_current_xact_id\(\) AS text\) AS next FROM heddle_delivery_seq, pg_current_snapshot\(\) AS s$/s
-const LAST = 'SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS last FROM heddle_delivery_seq'
 const MOVE_IN = "(SELECT nextval('heddle_delivery_seq') AS seq)"
 
 const OWNER = 'SELECT member FROM heddle_slot WHERE grp = ? AND slot = ?'
@@ -106,6 +103,10 @@ export class SimulatedServer implements SimulatedStore {
     file.function('clock_timestamp', () => world.nowMs())
     file.function('random', () => world.draw.fraction())
     file.function('hashtext', { deterministic: true }, (text: unknown) => (text === null ? null : hashOf(String(text))))
+    file.function('pg_sequence_last_value', (_) => (this.#last === 0 ? null : this.#last))
+    file.function('pg_snapshot_xmin', () => String(this.#open.size === 0 ? this.#nextXid : Math.min(...this.#open)))
+    // It is given back at once.
+    file.function('pg_current_xact_id', () => String(this.#nextXid++))
     file.function('pg_notify', (_, payload: unknown) => this.#notify(String(payload)))
   }
 
@@ -246,13 +247,11 @@ export class SimulatedServer implements SimulatedStore {
 
   #outcomeOf(sql: string, params: Params): Outcome {
     if (sql.startsWith('SET LOCAL ')) return { rowCount: 0, rows: [] }
-    if (sql === LAST) return { rowCount: 1, rows: [{ last: this.#last }] }
     if (sql.startsWith('INSERT INTO heddle_delivery (grp')) {
       const { columns, rows } = this.#newRows(sql, params)
       for (const row of rows) this.#put(columns, row, this.#nextval())
       return { rowCount: rows.length, rows: [] }
     }
-    if (sql.includes('pg_snapshot_xmin')) return this.#horizon(partsOf(sql, HORIZON))
     if (sql.startsWith('WITH held AS')) return this.#deleteHeld(partsOf(sql, DELETE_HELD), params)
     if (sql.startsWith('WITH free AS')) return this.#take(partsOf(sql, TAKE), params)
     if (sql.includes('json_to_recordset')) return this.#note(partsOf(sql, NOTE), params)
@@ -340,12 +339,6 @@ export class SimulatedServer implements SimulatedStore {
         settle.resolve({ rowCount: fresh.length, rows: [] })
       })
     })
-  }
-
-  /** Its own number is the next one, and is given back at once. */
-  #horizon(_: string[]): Outcome {
-    const oldest = this.#open.size === 0 ? this.#nextXid : Math.min(...this.#open)
-    return { rowCount: 1, rows: [{ last: this.#last, oldest: String(oldest), next: String(this.#nextXid++) }] }
   }
 
   #deleteHeld([held]: string[], params: Params): Outcome {

@@ -16,6 +16,10 @@ const RULES: readonly (readonly [RegExp, string | ((...found: string[]) => strin
   [/= ANY\((\$\d+)::(?:int|bigint)\[\]\)/g, 'IN (SELECT value FROM json_each($1))'],
   // The rows that a subquery would find for each row before it.
   [
+    /CROSS JOIN LATERAL \(\s*(SELECT f\.seq FROM .*)\) AS first\b/gs,
+    'JOIN heddle_delivery AS first ON first.seq IN ($1)',
+  ],
+  [
     /CROSS JOIN LATERAL \(\s*SELECT [\w, ]+ FROM heddle_delivery WHERE (.*?)\) AS (\w+)/gs,
     'JOIN heddle_delivery AS $2 ON $2.seq IN (SELECT seq FROM heddle_delivery WHERE $1)',
   ],
@@ -32,6 +36,9 @@ const RULES: readonly (readonly [RegExp, string | ((...found: string[]) => strin
   // Arms of a union stand alone there.
   [/(^|UNION ALL |FROM \()\(SELECT/g, '$1SELECT * FROM (SELECT'],
   [/(\w+ \(grp\) AS \(\s*)\((SELECT min\(grp\) [^()]*)\)/g, '$1$2'],
+  [/pg_current_snapshot\(\) AS s/g, '(SELECT 0) AS s'],
+  [/pg_snapshot_xmin\(s\)/g, 'pg_snapshot_xmin()'],
+  [/\bjson_build_array\(/g, 'json_array('],
   // Tables.
   [/(?:BIGINT|INTEGER) GENERATED (?:ALWAYS|BY DEFAULT) AS IDENTITY PRIMARY KEY/g, 'INTEGER PRIMARY KEY AUTOINCREMENT'],
   [/seq BIGINT PRIMARY KEY DEFAULT nextval\('heddle_delivery_seq'\)/g, 'seq BIGINT NOT NULL PRIMARY KEY'],
@@ -61,6 +68,9 @@ export function translated(sql: string): Translated {
 /** Parameters by name; a list is JSON to SQLite. */
 export function named({ arrays }: Translated, params: readonly SqlValue[]): Record<string, unknown> {
   return Object.fromEntries(
-    params.map((value, at) => [String(at + 1), arrays.has(at + 1) ? `[${String(value).slice(1, -1)}]` : value]),
+    params.map((value, at) => [
+      String(at + 1),
+      arrays.has(at + 1) ? `[${String(value).slice(1, -1)}]` : typeof value === 'boolean' ? Number(value) : value,
+    ]),
   )
 }
