@@ -56,15 +56,23 @@ export class PostgresConnection implements Preparations {
     })
   }
 
-  /** @throws the error of the driver or the server */
-  async open(): Promise<void> {
+  /**
+   * @param prepare called before it counts as open
+   * @throws the error of the driver or the server
+   */
+  async open(prepare?: () => Promise<void>): Promise<void> {
     try {
       await connect(this.#client, this.#access)
       if (this.keepsSession) await openSession(this.#client, this.#access, this.#mark)
+      await prepare?.()
       this.#isOpen = true
     } catch (thrown) {
       throw reasonOf(thrown, this.#end)
     }
+  }
+
+  onNotification(told: (payload: string) => void): void {
+    this.#client.on('notification', ({ payload }) => told(payload ?? ''))
   }
 
   /** It was open at some time. */
@@ -229,43 +237,82 @@ export class PostgresConnection implements Preparations {
 
 /** Pause before a lost connection is opened again, milliseconds. */
 const RETRY_MS = 1000
+/** How long a statement may take on a connection of its own, milliseconds, and wait for a lock: less, so that the server ends it. */
+const OWN_LIMIT_MS = 3000
+const OWN_LOCK_MS = 2000
+/** How often it is checked whether the running statement is late, milliseconds. */
+const EXPIRE_MS = 250
 
 /**
- * Listens for notifications, on a connection of its own, which is opened again whenever it is lost.
- * @param channel a name without special characters
- * @param told gets the payload of each notification; an empty one when the connection is there again
- * @returns ends it
+ * A connection of its own, beside those of the pool: for notifications, and for short statements that no other statement may hold up. It is opened when
+ * it is used first, and again whenever it is lost.
  */
-export function listen(access: Access, channel: string, told: (payload: string) => void): () => void {
-  let current: pg.Client | null = null
-  let timer: NodeJS.Timeout | undefined
-  let isClosed = false
+export class OwnConnection {
+  readonly #access: Access
+  #current: PostgresConnection | null = null
+  #channel: { name: string; told: (payload: string) => void } | null = null
+  #timer: NodeJS.Timeout | undefined
+  #isClosed = true
 
-  const lost = (client: pg.Client): void => {
-    if (current !== client || isClosed) return
-    current = null
-    client.connection.stream.destroy()
-    timer = setTimeout(open, RETRY_MS).unref()
+  constructor(access: Access) {
+    this.#access = access
   }
 
-  const open = (): void => {
-    const client = new pg.Client(access.config)
-    current = client
-    client.on('error', () => lost(client))
-    client.on('end', () => lost(client))
-    client.on('notification', ({ payload }) => told(payload ?? ''))
-    connect(client, access)
-      .then(() => client.query(`LISTEN ${channel}`))
-      .then(
-        () => told(''),
-        () => lost(client),
-      )
+  /**
+   * Listens for notifications, where sessions are kept.
+   * @param name of the channel, without special characters
+   * @param told gets the payload of each notification; an empty one when the connection is there again
+   */
+  listen(name: string, told: (payload: string) => void): void {
+    this.close()
+    this.#channel = { name, told }
+    this.#start()
   }
 
-  open()
-  return () => {
-    isClosed = true
-    clearTimeout(timer)
-    current?.end().catch(() => {}) // It is not used any more in any case.
+  /** Opens it, and returns it once it is open; null until then. */
+  get idle(): PostgresConnection | null {
+    if (this.#isClosed) this.#start()
+    const connection = this.#current
+    return connection?.isOpen === true && !connection.isBusy && !connection.isDead ? connection : null
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#channel = null
+    clearInterval(this.#timer)
+    const connection = this.#current
+    this.#current = null
+    connection?.close()
+  }
+
+  #start(): void {
+    this.#isClosed = false
+    this.#timer = setInterval(() => this.#current?.expire(performance.now()), EXPIRE_MS).unref()
+    this.#open()
+  }
+
+  #open(): void {
+    const connection = new PostgresConnection(this.#access, OWN_LIMIT_MS, (dead) => this.#lost(dead))
+    this.#current = connection
+    this.#begin(connection).catch(() => connection.destroy())
+  }
+
+  async #begin(connection: PostgresConnection): Promise<void> {
+    const channel = this.#channel
+    if (channel !== null) connection.onNotification(channel.told)
+    await connection.open(async () => {
+      if (!connection.keepsSession) return
+      await connection.script(`SET lock_timeout = ${OWN_LOCK_MS}`)
+      if (channel !== null) await connection.script(`LISTEN ${channel.name}`)
+    })
+    channel?.told('')
+  }
+
+  #lost(connection: PostgresConnection): void {
+    if (this.#current !== connection || this.#isClosed) return
+    this.#current = null
+    setTimeout(() => {
+      if (this.#current === null && !this.#isClosed) this.#open()
+    }, RETRY_MS).unref()
   }
 }

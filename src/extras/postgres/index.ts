@@ -14,7 +14,7 @@ import {
   giveBackOfThread,
 } from '../../transport/memory/connection-budget.ts'
 import { type Access, accessOf } from './access.ts'
-import { listen, type PostgresConnection } from './connection.ts'
+import { OwnConnection, type PostgresConnection } from './connection.ts'
 import { CONTENDED_MS, contended, Lines, ofOneFunction, TURN_LOCK_BYTES, TURN_LOCKS } from './contention.ts'
 import { Execution, wireValues } from './execution.ts'
 import {
@@ -56,12 +56,10 @@ export default class PostgresDb extends SqlDatabase {
   readonly #lines: Lines
   /** Each run that was rolled back for another one counts as a failed call of `db.repeat`. */
   #repeats: { repeat(failure: DbError): void } | null = null
-  /** Each ends one. */
-  readonly #listeners = new Set<() => void>()
+  /** Beside those of the pool. */
+  readonly #own: OwnConnection
   readonly #access: Access
-  /**
-   * On a connection of its own, beside those of the pool. Undefined where no session is kept: nothing would be heard.
-   */
+  /** On a connection of its own, for one channel. Undefined where no session is kept: nothing would be heard. */
   readonly listen: ((channel: string, told: (payload: string) => void) => () => void) | undefined
   #isProbed = false
   #doubtedMs = Number.NEGATIVE_INFINITY
@@ -92,7 +90,12 @@ export default class PostgresDb extends SqlDatabase {
     })
     const locks = Array.from({ length: TURN_LOCKS }, (_, n) => runtime.sharedMemory(`turn-${n}`, TURN_LOCK_BYTES))
     this.#lines = new Lines(ofOneFunction(this.#pool.mostHeld), locks)
-    if (settings.rdbPooler === 'none') this.listen = (channel, told) => this.#listen(channel, told)
+    this.#own = new OwnConnection(this.#access)
+    if (settings.rdbPooler === 'none')
+      this.listen = (channel, told) => {
+        this.#own.listen(channel, told)
+        return () => this.#own.close()
+      }
   }
 
   /**
@@ -290,19 +293,16 @@ export default class PostgresDb extends SqlDatabase {
     return true
   }
 
-  #listen(channel: string, told: (payload: string) => void): () => void {
-    const close = listen(this.#access, channel, told)
-    this.#listeners.add(close)
-    return () => {
-      this.#listeners.delete(close)
-      close()
-    }
+  /** Runs a short statement on a connection of its own, which no other statement holds up; until that one is open, as any other. @throws DbError */
+  async urgent(sql: string, params: readonly SqlValue[]): Promise<{ rowCount: number }> {
+    const connection = this.#own.idle
+    return connection === null ? this.execute(sql, params) : connection.send(this.#statements.get(sql), params)
   }
 
   async stop(): Promise<void> {
     if (this.#stopped) return
     this.#stopped = true
-    for (const close of this.#listeners) close()
+    this.#own.close()
     this.#lines.close()
     this.#pending.stop()
     await this.#pool.close(STOP_WAIT_MS)

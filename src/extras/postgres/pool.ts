@@ -14,7 +14,7 @@ import { isCutShort, OPEN_AGAIN, toConnectError } from './failure.ts'
 /** For a transaction, and a plain statement that is sent meanwhile. */
 const PRIMARY_MAX = 2
 
-/** The connection on which the primary hears of notifications. */
+/** The connection on which the primary hears of notifications and renews its lease. */
 const LISTENING = 1
 
 /** What is left of RDB_MAX_POOL for the pools of the threads. */

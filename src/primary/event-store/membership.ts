@@ -8,13 +8,14 @@ import type { Processes } from '../streams/process-identity.ts'
 import { Doorbell, type News } from './doorbell.ts'
 import { Horizon } from './horizon.ts'
 import { LateRows } from './late-rows.ts'
-import { Lease } from './lease.ts'
+import { Lease, RENEW_MS } from './lease.ts'
 import type { Reader } from './reader.ts'
 import { ServerStore } from './server-store.ts'
 import { Slots, type SlotsParts } from './slots.ts'
 
 /** How often members, slots and late rows are checked, milliseconds. */
 const LOOK_MS = 1000
+const NOT_RENEWED = 'the event log cannot be used: the lease of this process has not been renewed for 8 s'
 /** A slow check rests this many times as long as it took. */
 const REST = 10
 /** How often rows of deleted groups are deleted, milliseconds. */
@@ -52,10 +53,13 @@ export class Membership {
   readonly #horizon: Horizon
   #late: LateRows | null = null
   #timer: Timer | undefined
+  #renewTimer: Timer | undefined
+  #isRenewing = false
   #isLooking = false
   #mustLookAgain = false
   #others = 0
-  #fault: string | null = null
+  /** Why the lease cannot be renewed, and why the look fails. */
+  readonly #faults = new Map<'lease' | 'look', string>()
   /** By the steady clock. */
   #lateAtMs = 0
   #lettersAtMs = 0
@@ -86,7 +90,8 @@ export class Membership {
 
   /** Why the database cannot be used; null if it can. */
   get fault(): string | null {
-    return this.#fault
+    const [fault = null] = this.#faults.values()
+    return fault ?? (this.lease.state === 'held' && !this.lease.isValid ? NOT_RENEWED : null)
   }
 
   /** True if other processes share the database. */
@@ -100,6 +105,8 @@ export class Membership {
     const { reader, isInHand, database, clock } = this.#parts
     this.#late ??= new LateRows({ database, horizon: this.#horizon, reader: reader(), slots: this.slots, isInHand })
     this.doorbell.open()
+    this.#works('lease')
+    this.#renewTimer ??= clock.every(RENEW_MS, () => void this.#renew()).unref()
     this.#timer ??= clock.every(LOOK_MS, () => void this.look()).unref()
   }
 
@@ -130,7 +137,23 @@ export class Membership {
     void this.look()
   }
 
-  /** Renews the lease and handles changed members. If it is already running, it runs once more afterwards. */
+  /** Beside the look, which may take long: a process that is only busy keeps its slots. */
+  async #renew(): Promise<void> {
+    const { lease } = this
+    if (lease.state !== 'held' || this.#isRenewing) return
+    this.#isRenewing = true
+    try {
+      await lease.renew()
+      this.#works('lease')
+    } catch (error) {
+      const { state } = lease as { state: string }
+      if (state === 'lost') this.#lost()
+      else if (state === 'held') this.#fails('lease', error)
+    }
+    this.#isRenewing = false
+  }
+
+  /** Handles changed members. If it is already running, it runs once more afterwards. */
   async look(): Promise<void> {
     if (this.lease.state !== 'held') return
     if (this.#isLooking) {
@@ -141,30 +164,39 @@ export class Membership {
     this.#mustLookAgain = false
     try {
       await this.#look()
-      if (this.#fault !== null) this.#parts.report('INFO', 'The event log can be used again')
-      this.#fault = null
+      this.#works('look')
     } catch (error) {
-      const { state } = this.lease as { state: string }
-      if (state === 'lost') this.#lost()
-      const fault = `the event log cannot be used: ${messageOf(error)}`
-      if (this.#fault === null && state === 'held') this.#parts.report('WARNING', fault)
-      this.#fault = fault
+      if (this.lease.state === 'held') this.#fails('look', error)
     } finally {
       this.#isLooking = false
     }
     if (this.#mustLookAgain) await this.look()
   }
 
+  #works(what: 'lease' | 'look'): void {
+    if (this.#faults.delete(what) && this.#faults.size === 0)
+      this.#parts.report('INFO', 'The event log can be used again')
+  }
+
+  #fails(what: 'lease' | 'look', error: unknown): void {
+    const fault = `the event log cannot be used: ${messageOf(error)}`
+    if (this.#faults.size === 0) this.#parts.report('WARNING', fault)
+    this.#faults.set(what, fault)
+  }
+
+  #cancelTimers(): void {
+    for (const timer of [this.#timer, this.#renewTimer]) this.#parts.clock.cancel(timer)
+    this.#timer = this.#renewTimer = undefined
+  }
+
   #lost(): void {
-    this.#parts.clock.cancel(this.#timer)
-    this.#timer = undefined
+    this.#cancelTimers()
     this.slots.loseAll()
     this.#parts.onLost()
   }
 
   async #look(): Promise<void> {
     const { lease, slots, store } = this
-    await lease.renew()
     let members = await lease.members()
     const dead = lease.deadOf(members)
     for (const { id, until, replica } of dead) {
@@ -241,7 +273,7 @@ export class Membership {
   /** Leaves what remains to the others, or to the next process. */
   async leave(): Promise<void> {
     const { clock } = this.#parts
-    clock.cancel(this.#timer)
+    this.#cancelTimers()
     if (this.#hasEnded || this.lease.state !== 'held') return
     this.#hasEnded = true
     this.lease.left()

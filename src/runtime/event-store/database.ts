@@ -1,5 +1,5 @@
 // The database as stored events use it.
-import type { Queryable } from '../../contracts/db.ts'
+import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import { readVariable } from '../../core/config/plugin-variables.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import type { SqlDatabase } from '../../stores/sql/database.ts'
@@ -27,6 +27,8 @@ export interface LogDatabase extends Pick<SqlDatabase, 'dialect' | 'query' | 'qu
    * @returns ends it
    */
   listen?(channel: string, told: (payload: string) => void): () => void
+  /** On a server: sends a short statement past all others of this process, one at a time. */
+  urgent?(sql: string, params: readonly SqlValue[]): Promise<{ rowCount: number }>
 }
 
 /**

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
 import { post } from '../../support/started-service.ts'
 import { testWith } from '../../support/test-with.ts'
 import { until } from '../../support/until.ts'
@@ -47,4 +49,34 @@ testOnPostgres('a lease that nobody renews keeps no process waiting, however far
   await post(second, '/orders', { id: 'a' })
   await until(async () => (await handledBy(second)).length === 2, 'the order handled', 60_000)
   await isEmpty(store)
+})
+
+testOnPostgres('lease: is renewed while all other statements of the process wait', async (store) => {
+  // The primary has one connection of the pool.
+  const heddle = await store.start({ ...A, RDB_MAX_POOL: '2' })
+  const { host, port, user, password, database } = store.server!
+  const client = new pg.Client({ host, port, user, password, database })
+  client.on('error', () => {})
+  await client.connect()
+  await client.query('BEGIN; LOCK TABLE heddle_slot IN ACCESS EXCLUSIVE MODE')
+  // The primary looks at the slots because there is another member.
+  await store.rows(
+    `INSERT INTO heddle_member (id, replica, identity, until) OVERRIDING SYSTEM VALUE VALUES (1000000, 'strange', '{}', 'infinity')`,
+  )
+  const left: number[] = []
+  for (let n = 0; n < 24; n++) {
+    await sleep(500)
+    const [row] = await store.rows<{ ms: number }>(
+      "SELECT extract(epoch FROM until - clock_timestamp()) * 1000 AS ms FROM heddle_member WHERE replica = 'a'",
+    )
+    left.push(Math.floor(Number(row!.ms)))
+  }
+  await client.end()
+  assert.ok(
+    left.every((ms) => ms > 6000),
+    `the lease had so many milliseconds left: ${left}`,
+  )
+  await post(heddle, '/orders', { id: 'a' })
+  await until(async () => (await handledBy(heddle)).length === 2, 'the order handled')
+  assert.equal(await heddle.stop(), 0)
 })
