@@ -48,10 +48,11 @@ const RELEASED_MAX = 1000
 const MESSAGE_MAX_MS = 1000
 /** Inserts that began before the groups were known have ended after this time, milliseconds. */
 const UNASSIGNED_MS = 120_000
-/** Up to this many rows are counted at each look. */
+/** On a file up to this many rows are counted at each look, and how often more are, milliseconds: no other process changes them. */
 const COUNTED_OFTEN = 10_000
-/** How often more rows are counted, milliseconds. */
 const RECOUNT_MS = 600_000
+/** On a server counting rests this many times as long as it took, for each process. */
+const COUNT_REST = 20
 /** Rows of one page on a server: each page is a round trip. */
 const SERVER_PAGE_ROWS = 256
 /** A row runs alone after this many crashes; after more under the guardian, which knows what was running. */
@@ -92,7 +93,8 @@ export class EventStore {
   readonly #released = new Set<string>()
   /** Places of dead letters that are being replayed. */
   readonly #places = new Map<string, number>()
-  #countedMs = 0
+  /** When the rows are counted again, by the steady clock. */
+  #countAtMs = 0
   /** Number of subscriptions after the boot that the hub knows. */
   #subscriptions = 0
   #groupsStored: Promise<void> = Promise.resolve()
@@ -511,13 +513,24 @@ export class EventStore {
     if (nowMs < this.#ringUntilMs) this.reader.rangAll()
   }
 
-  /** Counts the rows anew: outcomes of commits may be unknown, and others may delete rows. */
+  /** Counts the rows anew: outcomes of commits may be unknown, and others store and delete rows. */
   async #recount(): Promise<void> {
-    const nowMs = this.#clock.steadyMs()
-    if (nowMs - this.#countedMs < (this.#rows > COUNTED_OFTEN ? RECOUNT_MS : LOOK_MS)) return
-    this.#countedMs = nowMs
-    this.#rows = await this.#store.count()
+    const startMs = this.#clock.steadyMs()
+    if (startMs < this.#countAtMs) return
+    this.#countAtMs = Number.POSITIVE_INFINITY
+    try {
+      this.#rows = await this.#store.count()
+    } finally {
+      const nowMs = this.#clock.steadyMs()
+      this.#countAtMs = nowMs + this.#countRestMs(nowMs - startMs)
+    }
     this.#count()
+  }
+
+  #countRestMs(tookMs: number): number {
+    const members = this.#members?.size
+    if (members === undefined) return this.#rows > COUNTED_OFTEN ? RECOUNT_MS : LOOK_MS
+    return Math.max(LOOK_MS, COUNT_REST * members * tookMs)
   }
 
   #retry(run: () => Promise<void>): void {

@@ -94,9 +94,9 @@ export class Membership {
     return fault ?? (this.lease.state === 'held' && !this.lease.isValid ? NOT_RENEWED : null)
   }
 
-  /** True if other processes share the database. */
-  get hasOthers(): boolean {
-    return this.#others > 0
+  /** Number of processes that share the database, as far as is known. */
+  get size(): number {
+    return this.#others + 1
   }
 
   /** Gets a member number and starts the checks. Does nothing if it has joined. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { post } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
 import { onPostgres } from './databases.ts'
@@ -33,4 +34,26 @@ test('events that no process has yet count against EVENT_BUS_MAX_STORED, and wha
   const isEmpty = async () => (await store.rows('SELECT seq FROM heddle_delivery LIMIT 1')).length === 0
   await until(isEmpty, 'an empty log', 60_000)
   assert.equal(await third.stop(), 0)
+})
+
+test('EVENT_BUS_MAX_STORED: a process sees within seconds what others settle, however many rows are stored', async (t) => {
+  const store = await onPostgres(t)
+  if (store === null) return
+  const env = { EVENT_BUS_DRIVER: 'database', EVENT_BUS_MAX_STORED: '12000' }
+  const first = await store.start(env)
+  assert.equal(await first.stop(), 0)
+  await store.rows(
+    `INSERT INTO heddle_delivery (grp, slot, thread, event_id, event, envelope, payload, due_ms)
+     SELECT (SELECT min(id) FROM heddle_group), 0, 1, 'evt_' || n, 'order.taken', '', '{}', 9000000000000 FROM generate_series(1, 13000) AS n`,
+  )
+  const second = await store.start(env)
+  const publish = async () =>
+    (await post(second, '/events', { event: 'order.taken', payload: { id: 'a' } })).error ?? ''
+  assert.match(await publish(), /^The (event log is full|service is overloaded)/)
+  // It has counted them once more.
+  await sleep(3000)
+  // As others do.
+  await store.rows('DELETE FROM heddle_delivery')
+  await until(async () => (await publish()) === '', 'there is room again', 20_000)
+  assert.equal(await second.stop(), 0)
 })
