@@ -1,7 +1,11 @@
 // The number up to which no row can become visible any more.
 import type { Row } from '../../contracts/db.ts'
+import type { Clock } from '../../core/schedule/clock.ts'
 import type { LogDatabase } from '../../runtime/event-store/database.ts'
+import { DRAWING_TRANSACTIONS } from '../../runtime/event-store/server-tables.ts'
 
+/** How long a number may not be decided until it is asked which transactions draw numbers, milliseconds. */
+const HELD_MS = 30
 /** Maximum number of marks during a long transaction: above it, every second one is dropped. */
 const MARKS_MAX = 256
 
@@ -27,33 +31,66 @@ export interface HorizonView {
  */
 export class Horizon {
   readonly #database: () => LogDatabase
+  readonly #clock: Clock
   #decided = 0
+  /** The same, as other statements have found: for statements that begin now. */
+  #found = 0
   #last = 0
-  /** Numbers that were the last ones drawn, each with a transaction that began later. */
-  #marks: { last: number; next: bigint }[] = []
+  /** Numbers that were the last ones drawn, each with a transaction that began later, and when that was, by the steady clock. */
+  #marks: Mark[] = []
+  #isAsking = false
 
-  constructor(database: () => LogDatabase) {
+  constructor(database: () => LogDatabase, clock: Clock) {
     this.#database = database
+    this.#clock = clock
   }
 
-  /** Every row up to this number is visible, or never will be. */
-  get decided(): number {
-    return this.#decided
+  /** A statement begins whose view is given to `seen`. */
+  begin(): void {
+    this.#decided = Math.max(this.#decided, this.#found)
   }
 
   async refresh(): Promise<number> {
+    this.begin()
     return this.seen((await this.#database().queryOne<HorizonView & Row>(ASK))!)
   }
 
-  /** @param view of one statement @returns `decided`, as the snapshot of that statement has it */
+  /** @param view of one statement @returns the number up to which every row is visible to it, or never will be */
   seen({ last: lastDrawn, oldest: oldestOpen, next: newest }: HorizonView): number {
+    const atMs = this.#clock.steadyMs()
     // Drawn before this statement, so before its transaction began.
-    if (this.#last > this.#decided) this.#marks.push({ last: this.#last, next: BigInt(newest) })
+    if (this.#last > this.#decided) this.#marks.push({ last: this.#last, next: BigInt(newest), atMs })
     this.#last = Number(lastDrawn)
     const oldest = BigInt(oldestOpen)
     for (const { last, next } of this.#marks) if (next <= oldest) this.#decided = Math.max(this.#decided, last)
     this.#marks = this.#marks.filter(({ last }) => last > this.#decided)
     if (this.#marks.length > MARKS_MAX) this.#marks = this.#marks.filter((_, n) => n % 2 === 0)
+    const [first] = this.#marks
+    if (first !== undefined && atMs - first.atMs >= HELD_MS && !this.#isAsking) void this.#askWhoDraws()
     return this.#decided
   }
+
+  /** Some transaction is open for long. Most have not drawn a number. */
+  async #askWhoDraws(): Promise<void> {
+    this.#isAsking = true
+    const marks = [...this.#marks]
+    try {
+      const drawing = await this.#database().query<{ xid: string | null }>(DRAWING_TRANSACTIONS)
+      const isOver = ({ next }: Mark): boolean =>
+        drawing.every(({ xid }) => xid !== null && !isBefore(Number(xid), next))
+      for (const mark of marks) if (isOver(mark)) this.#found = Math.max(this.#found, mark.last)
+    } catch {
+      // Pages look again at more rows meanwhile.
+    }
+    this.#isAsking = false
+  }
 }
+
+interface Mark {
+  readonly last: number
+  readonly next: bigint
+  readonly atMs: number
+}
+
+/** @param xid the lower half of an id: those that are open are no further apart */
+const isBefore = (xid: number, next: bigint): boolean => ((Number(next & 0xffff_ffffn) - xid) | 0) > 0

@@ -74,7 +74,7 @@ export class Membership {
     const member = (): number => this.lease.id
     this.lease = new Lease({ database, clock, memory, replica, processes })
     this.slots = new Slots({ ...parts.slots, database, member, onReleased: () => this.doorbell.members() })
-    this.#horizon = new Horizon(database)
+    this.#horizon = new Horizon(database, clock)
     this.store = new ServerStore({
       database,
       memory: parts.memory,

@@ -5,7 +5,7 @@ import { BROKER, type DeliveryRow } from '../../runtime/event-store/delivery-row
 import { type EventColumns, envelopeOf, keyColumnOf, keyIn } from '../../runtime/event-store/event-columns.ts'
 import { deleteRowsOf } from '../../runtime/event-store/server-changes.ts'
 import { unassignedOf } from '../../runtime/event-store/server-rows.ts'
-import { MEMBER_THREADS, SLOTS, slotOf } from '../../runtime/event-store/server-tables.ts'
+import { IS_DRAWING, MEMBER_THREADS, SLOTS, slotOf } from '../../runtime/event-store/server-tables.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { GroupKind } from '../../transport/store-changes.ts'
@@ -150,6 +150,7 @@ export class ServerStore extends SqlStore {
       for (;;) {
         const examined = this.#examined.get(group) ?? 0
         this.#left.clear()
+        this.#parts.horizon.begin()
         const params = [group, after, limit, examined, `{${numbers.join(',')}}`, slots.length === SLOTS]
         const rows = await this.database.query<ServerRow & Row>(PAGE, params)
         const { seq, id, event, envelope: behind, payload: assignable } = rows.pop()!
@@ -404,7 +405,7 @@ export class ServerStore extends SqlStore {
     const slot = Number(own?.member ?? 0) > 0 ? '0' : slotOf('$7::text')
     const { rows } = await tx.execute<{ seq: number; place: number }>(
       `INSERT INTO heddle_delivery (seq, place, grp, slot, thread, event_id, event, envelope, payload, key)
-       SELECT n.seq, coalesce($1::bigint, n.seq), $2::int, ${slot}, 0, $3, $4, $5, $6, $7::text FROM (SELECT nextval('heddle_delivery_seq') AS seq) AS n
+       SELECT n.seq, coalesce($1::bigint, n.seq), $2::int, ${slot}, 0, $3, $4, $5, $6, $7::text FROM (SELECT nextval('heddle_delivery_seq') AS seq) AS n WHERE ${IS_DRAWING}
        RETURNING seq, place`,
       [Number(dead!.place) || null, group, frame.id, frame.event, envelopeOf(frame), frame.payload, key],
     )
@@ -450,7 +451,7 @@ export class ServerStore extends SqlStore {
     const slot = isForGroups ? 'CASE WHEN g.member > 0 THEN 0 ELSE d.slot END' : 'd.slot'
     const join = isForGroups ? ' JOIN heddle_group AS g ON g.event = d.event' : ''
     await this.database.execute(
-      `WITH moved AS (DELETE FROM heddle_delivery WHERE ${ASSIGNABLE} RETURNING *)
+      `WITH moved AS (DELETE FROM heddle_delivery WHERE ${ASSIGNABLE} AND ${IS_DRAWING} RETURNING *)
        INSERT INTO heddle_delivery (place, grp, slot, ${DELIVERY}) SELECT d.seq, ${group}, ${slot}, ${from} FROM moved AS d${join} ORDER BY d.seq`,
     )
   }

@@ -4,7 +4,7 @@ import type { Fences, GroupRow, NotedDelivery, StoreAnswer, StoreChanges } from 
 import { type LogDatabase, ownTransaction } from './database.ts'
 import { endReplays, insertDeadLetters } from './dead-letter-rows.ts'
 import { PROMOTED_MAX } from './delivery-rows.ts'
-import { slotOf } from './server-tables.ts'
+import { IS_DRAWING, slotOf } from './server-tables.ts'
 
 /*
  * A process that takes a slot updates its row, and so waits for settlements that hold it FOR SHARE: nothing is written once a slot is another's.
@@ -33,7 +33,7 @@ const LOCK_OWN = `SELECT s.grp, s.slot FROM heddle_slot AS s JOIN (SELECT DISTIN
 const MOVED =
   'grp, slot, thread, event_id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes'
 /** Moves due rows to the end of the order, by their times. The replay of a dead letter stays one. */
-const PROMOTE = `WITH due AS (DELETE FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms > 0 RETURNING *),
+const PROMOTE = `WITH due AS (DELETE FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms > 0 AND ${IS_DRAWING} RETURNING *),
   numbered AS (SELECT nextval('heddle_delivery_seq') AS new_seq, sorted.* FROM (SELECT * FROM due ORDER BY due_ms, seq) AS sorted),
   moved AS (INSERT INTO heddle_delivery (seq, place, ${MOVED})
     SELECT new_seq, CASE WHEN place IS NOT NULL THEN new_seq END, ${MOVED} FROM numbered),

@@ -3,7 +3,7 @@ import type { SqlValue } from '../../contracts/db.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { BROKER, type Recipients } from './delivery-rows.ts'
 import { dueMsOf, envelopeOf, keyColumnOf } from './event-columns.ts'
-import { MEMBER_THREADS, slotOf } from './server-tables.ts'
+import { IS_DRAWING, MEMBER_THREADS, slotOf } from './server-tables.ts'
 
 /** Maximum number of events of one statement, and the sizes of statements: few, so that each is prepared once. The rest is filled with nulls. */
 export const SERVER_MAX_ROWS = 256
@@ -42,7 +42,7 @@ function textOf(isForGroups: boolean, size: number): string {
   return `INSERT INTO heddle_delivery (grp, place, slot, thread, event_id, event, envelope, payload, key, due_ms, expires_ms)
     SELECT ${group}, ${place}, ${slot}, $1::bigint, e.id, e.event, e.envelope, e.payload, e.key, e.due_ms, e.expires_ms
     FROM (VALUES ${rows}) AS e (n, ${COLUMNS.join(', ')})${join}
-    WHERE e.event IS NOT NULL AND (SELECT pg_current_xact_id()) IS NOT NULL ORDER BY e.n`
+    WHERE e.event IS NOT NULL AND ${IS_DRAWING} ORDER BY e.n`
 }
 
 const texts = new Map<string, string>()

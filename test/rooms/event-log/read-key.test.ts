@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
 import { Horizon } from '../../../src/primary/event-store/horizon.ts'
 import { ServerStore } from '../../../src/primary/event-store/server-store.ts'
 import type { OwnedSlot, Slots } from '../../../src/primary/event-store/slots.ts'
@@ -32,7 +33,7 @@ test('readKey(): returns the next rows of a key however many rows before them ar
       memory: new LogMemory(new SharedArrayBuffer(LOG_MEMORY_BYTES)),
       groupsAreStored: async () => {},
       slots: () => ({ readable: () => [slot] }) as unknown as Slots,
-      horizon: new Horizon(() => db),
+      horizon: new Horizon(() => db, SYSTEM_CLOCK),
       member: () => 7,
       isInHand: (seq) => seq <= settling,
       onLate: () => assert.fail(),
