@@ -37,6 +37,8 @@ type Param = SqlValue | Buffer
 /** Whatever keeps the log of a run. */
 export interface SimulatedStore {
   isAway: boolean
+  /** A transaction is open: what it has written may not stay. */
+  readonly hasWriter: boolean
   /** A connection of one thread. @param isSlow its inserts are those of a user's transactions, which take longer */
   connect(holder: Holder, isSlow?: boolean): LogDatabase
   /** The process has sent what is done whether it lives or not. */
@@ -73,6 +75,10 @@ export class SimulatedDatabase implements SimulatedStore {
   }
 
   isWriting(): boolean {
+    return this.hasWriter
+  }
+
+  get hasWriter(): boolean {
     return this.#writer !== null
   }
 

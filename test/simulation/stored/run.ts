@@ -174,6 +174,8 @@ export class StoredRun {
   /** Events that were accepted before a group of theirs was stored. */
   #early: { id: string; group: string; process: SimulatedProcess }[] = []
   #areKnown = false
+  /** Groups that were stored when nobody wrote. */
+  readonly #known = new Set<string>()
   /** Deliveries that end their process, and how many. */
   readonly #poisons = new Map<string, number>()
   #events = 0
@@ -416,13 +418,13 @@ export class StoredRun {
   #gone(process: SimulatedProcess): void {
     process.kill()
     this.#processes.delete(process)
-    this.clock.in(SENT_MS, () => this.#known(process))
+    this.clock.in(SENT_MS, () => this.#over(process))
     this.clock.in(SENT_MS + this.draw.between(1, this.draw.of([100, 2000])), () => this.#start())
   }
 
   /** That a process has ended is known when what it had sent is done. */
-  #known(process: SimulatedProcess): void {
-    if (this.database.isBusy(process)) return this.clock.in(1, () => this.#known(process))
+  #over(process: SimulatedProcess): void {
+    if (this.database.isBusy(process)) return this.clock.in(1, () => this.#over(process))
     if (!process.isRemote) this.#ended.add(process.number)
     this.#endedEarly(process)
     if (this.#hasTables && !process.isOut) this.judge(() => this.oracle.processGone(process))
@@ -511,7 +513,8 @@ export class StoredRun {
 
   /** Events wait for a group that has been here, also while it is not. */
   #isKnown({ group }: GroupPlan, process: SimulatedProcess): boolean {
-    return process.groups.some((each) => each.group === group) || this.#isStored(group)
+    if (!this.database.hasWriter && this.#isStored(group)) this.#known.add(group)
+    return process.groups.some((each) => each.group === group) || this.#known.has(group)
   }
 
   /** Its groups may never have been stored: whoever comes next may lack them. */

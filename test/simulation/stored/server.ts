@@ -115,6 +115,10 @@ export class SimulatedServer implements SimulatedStore {
     return this.#writer !== null && this.#writer.holder.owner === owner
   }
 
+  get hasWriter(): boolean {
+    return this.#writer !== null
+  }
+
   /** The process has sent what is not done. */
   isBusy(owner: object): boolean {
     return (this.#sent.get(owner) ?? 0) > 0 || [...this.#begun].some(({ holder }) => holder.owner === owner)
