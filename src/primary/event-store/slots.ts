@@ -169,9 +169,19 @@ export class Slots {
    */
   async look(members: readonly number[], seen: string): Promise<void> {
     if (this.#shared.size === 0 || (!this.#mustLook && seen === this.#seen)) return
+    this.#mustLook = false
+    try {
+      await this.#look(members)
+      this.#seen = seen
+    } catch (error) {
+      this.#mustLook = true
+      throw error
+    }
+  }
+
+  async #look(members: readonly number[]): Promise<void> {
     const { database, member } = this.#parts
     const me = member()
-    this.#mustLook = false
     const groups = arrayOf([...this.#shared.keys()])
     const having = await database().query<{ grp: number; member: number }>(
       'SELECT grp, member FROM heddle_member_group WHERE grp = ANY($1::int[])',
@@ -207,7 +217,6 @@ export class Slots {
     }
     await this.#open(again)
     if (wanted.length > 0) await this.#take(wanted)
-    this.#seen = seen
     // Others must release some first.
     if (!isComplete) this.#mustLook = true
   }
