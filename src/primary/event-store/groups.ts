@@ -64,6 +64,8 @@ export class Groups implements GroupWatcher {
   readonly #parts: GroupsParts
   readonly #entries = new Map<string, Entry>()
   readonly #byEvent = new Map<string, Entry[]>()
+  /** On a server, by event: how many groups belong to other processes alone. */
+  #ofOthers: ReadonlyMap<string, number> = new Map()
   #nextId = 1
   /** Until all subscribers of the boot are known, nothing is written. */
   #state: 'booting' | 'begun' = 'booting'
@@ -82,6 +84,7 @@ export class Groups implements GroupWatcher {
   /** Loads the groups of earlier processes, and again after a start that has failed. Their broadcasts and temporary subscribers ended with them. */
   async load(): Promise<void> {
     const stored = await this.#parts.store.groups()
+    this.#ofOthers = await this.#parts.store.groupsOfOthers()
     const ids = new Set(stored.map(({ event, group, kind }) => idOf(event, group, kind)))
     for (const { id, event, group, kind, seenMs, isElsewhere } of stored) {
       this.#nextId = Math.max(this.#nextId, id + 1)
@@ -117,9 +120,9 @@ export class Groups implements GroupWatcher {
     else this.#byEvent.set(event, others)
   }
 
-  /** Returns how many rows an event makes, absent groups included. */
+  /** Returns how many rows an event makes, those of absent groups and of the broadcasts of other processes included. */
   countOf(event: string): number {
-    return this.#byEvent.get(event)?.length ?? 0
+    return (this.#byEvent.get(event)?.length ?? 0) + (this.#ofOthers.get(event) ?? 0)
   }
 
   /** Returns the id of a group or broadcast; undefined if there is none. */

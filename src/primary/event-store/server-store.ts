@@ -257,6 +257,15 @@ export class ServerStore extends SqlStore {
     }))
   }
 
+  /** Their broadcasts and temporary subscribers. */
+  override async groupsOfOthers(): Promise<Map<string, number>> {
+    const rows = await this.database.query<{ event: string; count: number }>(
+      'SELECT event, count(*) AS count FROM heddle_group WHERE member <> 0 AND member <> $1 GROUP BY event',
+      [this.#member()],
+    )
+    return new Map(rows.map(({ event, count }) => [event, Number(count)]))
+  }
+
   /** Stores groups of this process: from the commit on, published events make rows for them. @returns their numbers */
   join(groups: readonly NewGroup[]): Promise<number[]> {
     return ownTransaction(this.database, async (tx) => {

@@ -200,6 +200,11 @@ export class SqlStore implements DeliveryStore {
     }))
   }
 
+  /** By event: how many groups belong to other processes alone. A file has one process. */
+  async groupsOfOthers(): Promise<Map<string, number>> {
+    return new Map()
+  }
+
   /** The blocked keys of a group. */
   async parkedKeys(group: number): Promise<ParkedKey[]> {
     const rows = await this.database.query<{ key: string; dead_letter: string; place: number }>(
