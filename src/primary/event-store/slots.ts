@@ -238,8 +238,6 @@ export class Slots {
       ])
       const crashed = slots.filter((row) => row.member !== null && Number(row.member) !== me)
       if (crashed.length === 0) return slots
-      // A plan made on an empty table is kept: without this it would scan a large table.
-      await tx.execute('SET LOCAL enable_seqscan = off')
       await tx.execute(SUSPECT, [...listsOf(crashed), suspects, suspectsOfKey - 1])
       return slots
     })
