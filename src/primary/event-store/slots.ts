@@ -81,6 +81,9 @@ const SUSPECT = `UPDATE heddle_delivery AS d SET crashes = d.crashes + 1
   WHERE d.seq = first.seq`
 const PARKED = `SELECT p.grp, p.slot, p.key, p.dead_letter, d.place FROM heddle_parked AS p JOIN heddle_dead AS d ON d.id = p.dead_letter
   JOIN unnest($1::int[], $2::int[]) AS t (grp, slot) ON p.grp = t.grp AND p.slot = t.slot`
+/** Slots whose TAKE was committed without an answer, and that this member is not to have any more. */
+const RELEASE_UNKNOWN = `UPDATE heddle_slot AS s SET member = NULL FROM unnest($1::int[], $2::int[], $3::bigint[]) AS t (grp, slot, epoch)
+  WHERE s.grp = t.grp AND s.slot = t.slot AND s.epoch = t.epoch AND s.member = $4`
 const RELEASE = 'UPDATE heddle_slot SET member = NULL WHERE grp = $1 AND slot = $2 AND epoch = $3 AND member = $4'
 
 const arrayOf = (numbers: readonly number[]): string => `{${numbers.join(',')}}`
@@ -193,6 +196,7 @@ export class Slots {
     )
     const assigned = assignments([...this.#shared.keys()], having, members)
     const wanted: SlotRow[] = []
+    const unknown: SlotRow[] = []
     const again: OwnedSlot[] = []
     let isComplete = true
     for (const row of rows) {
@@ -208,7 +212,10 @@ export class Slots {
       }
       const isMine = !this.#isEnding && assigned.get(group)?.[slot] === me
       if (owned === undefined) {
-        if (!isMine) continue
+        if (!isMine) {
+          if (owner === me) unknown.push(row)
+          continue
+        }
         isComplete = false
         const isFree = owner === null || owner === me || !members.includes(owner)
         if (isFree && !this.#isUnderWay(group, slot)) wanted.push(row)
@@ -217,6 +224,7 @@ export class Slots {
     }
     await this.#open(again)
     if (wanted.length > 0) await this.#take(wanted)
+    if (unknown.length > 0) isComplete = (await this.#releaseUnknown(unknown)) && isComplete
     // Others must release some first.
     if (!isComplete) this.#mustLook = true
   }
@@ -225,6 +233,18 @@ export class Slots {
   #isUnderWay(group: number, slot: number): boolean {
     for (const lost of this.#lost) if (lost.group === group && lost.slot === slot) return true
     return false
+  }
+
+  /** @returns false when some have rows under way */
+  async #releaseUnknown(rows: readonly SlotRow[]): Promise<boolean> {
+    const { database, member, onReleased } = this.#parts
+    const idle = rows.filter(({ grp, slot }) => !this.#isUnderWay(Number(grp), Number(slot)))
+    if (idle.length > 0) {
+      const epochs = arrayOf(idle.map(({ epoch }) => Number(epoch)))
+      await database().execute(RELEASE_UNKNOWN, [...listsOf(idle), epochs, member()])
+      onReleased()
+    }
+    return idle.length === rows.length
   }
 
   async #take(rows: readonly SlotRow[]): Promise<void> {
