@@ -378,7 +378,12 @@ export class Reader {
     const key = cursor.keys.get(event.key)
     if (key === undefined) return true
     if (key.state === 'parked') cursor.leftOut(key, place)
-    if (key.state !== 'open' || place <= key.last) return false
+    if (key.state !== 'open') return false
+    if (place <= key.last) {
+      // It has become visible late, and the group is read again from before it.
+      this.back(cursor.group.id, place, event.key)
+      return false
+    }
     if (key.inHand < KEY_MAX) return true
     cursor.fallBehind(key)
     return false
