@@ -18,9 +18,10 @@ const DELETE_HELD = `WITH held AS (${HELD}),
   gone AS (DELETE FROM heddle_delivery AS d USING held WHERE d.grp = held.grp AND d.slot = held.slot AND d.seq = ANY($5::bigint[]))
   SELECT grp, slot FROM held`
 const DELETE = 'DELETE FROM heddle_delivery WHERE seq = ANY($1::bigint[])'
+/** Never an older note: a lane that was given up may write its batch long after another one has. */
 const NOTE = `UPDATE heddle_delivery AS d SET attempt = n.attempt, deaths = n.deaths, error = n.error, begun = CAST(n."isBegun" AS integer),
   retry_ms = n."retryMs", due_ms = n."dueMs" FROM json_to_recordset($1::json)
-    AS n (seq bigint, attempt int, deaths int, error text, "isBegun" boolean, "retryMs" bigint, "dueMs" bigint) WHERE d.seq = n.seq`
+    AS n (seq bigint, attempt int, deaths int, error text, "isBegun" boolean, "retryMs" bigint, "dueMs" bigint) WHERE d.seq = n.seq AND d.attempt <= n.attempt`
 const PARK = `INSERT INTO heddle_parked (grp, key, dead_letter, slot)
   SELECT id, $1::text, $2, ${slotOf('$1::text')} FROM heddle_group WHERE event = $3 AND grp = $4 AND kind = 'group' ON CONFLICT DO NOTHING`
 

@@ -11,7 +11,8 @@ import { writeServerChanges } from './server-changes.ts'
 const RANGE_MIN = 16
 
 const DELETE = new PositionList('DELETE FROM heddle_delivery WHERE seq IN')
-const NOTE = `UPDATE heddle_delivery SET attempt = $1, deaths = $2, error = $3, begun = $4, retry_ms = $5, due_ms = $6 WHERE seq = $7`
+/** Never an older note: a lane that was given up may write its batch long after another one has. */
+const NOTE = `UPDATE heddle_delivery SET attempt = $1, deaths = $2, error = $3, begun = $4, retry_ms = $5, due_ms = $6 WHERE seq = $7 AND attempt <= $1`
 const UPSERT_GROUP = `INSERT INTO heddle_group (id, event, grp, kind, seen_ms) VALUES ($1, $2, $3, $4, $5)
   ON CONFLICT (event, grp, kind) DO UPDATE SET id = excluded.id, seen_ms = excluded.seen_ms`
 /** A dead letter whose replay has gone with its group is one again. */

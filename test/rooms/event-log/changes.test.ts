@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
 import { prepareTables } from '../../../src/runtime/event-log/tables.ts'
 import { type LogDatabase, ownTransaction } from '../../../src/runtime/event-store/database.ts'
 import { serverInsertStatement } from '../../../src/runtime/event-store/server-rows.ts'
@@ -7,6 +9,7 @@ import { writeStoreChanges } from '../../../src/runtime/event-store/write-change
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import type { FencedSlot, StoreChanges } from '../../../src/transport/store-changes.ts'
 import { postgresServer } from '../../support/servers/postgres.ts'
+import { until } from '../../support/until.ts'
 import { postgresDb } from '../db/fixture.ts'
 
 const EVENTS = 1000
@@ -57,7 +60,15 @@ async function serverWithGroup(t: TestContext) {
   }
   const rows = () =>
     db.query<StoredRow>('SELECT seq, grp, slot, attempt, due_ms, event_id FROM heddle_delivery ORDER BY seq')
-  return { db, insert, rows }
+  /** A connection that the test ends. */
+  const connect = async (): Promise<pg.Client> => {
+    const { host, port, user, password, database } = server
+    const client = new pg.Client({ host, port, user, password, database })
+    client.on('error', () => {})
+    await client.connect()
+    return client
+  }
+  return { db, insert, rows, connect }
 }
 
 const slotsOf = (rows: readonly StoredRow[], epoch = 3): FencedSlot[] =>
@@ -170,6 +181,77 @@ test('whoever takes a slot waits for what its owner is writing', async (t) => {
   })
   await taken
   assert.deepEqual(order, ['deleted', 'taken'])
+})
+
+test('a batch that a dead lane is still committing comes before its repetition, and before later notes', async (t) => {
+  const server = await serverWithGroup(t)
+  if (server === null) return
+  const { db, insert, rows } = server
+  await insert([frameOf(1, 'a')])
+  const stored = await rows()
+  const fences = { member: ME, slots: slotsOf(stored) }
+  const batch = (attempt: number) => ({ ...NOTHING, noted: [noted(Number(stored[0]!.seq), attempt)], fences })
+  let goOn = (): void => {}
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve
+  })
+  const order: string[] = []
+  // All of its statements have run, and its COMMIT is late.
+  const slow = {
+    ...db,
+    transaction: (work: (tx: LogDatabase) => Promise<unknown>) =>
+      ownTransaction(db, async (tx) => {
+        const answer = await work(tx as LogDatabase)
+        order.push('written')
+        await held
+        return answer
+      }),
+  } as unknown as LogDatabase
+  const first = writeStoreChanges(slow, batch(2)).then(() => order.push('first'))
+  await until(() => order.length === 1, 'its statements have run')
+  const second = writeStoreChanges(db, batch(2))
+    .then(() => order.push('second'))
+    .then(() => writeStoreChanges(db, batch(3)))
+    .then(() => order.push('third'))
+  await sleep(500)
+  assert.deepEqual(order, ['written'])
+  goOn()
+  await Promise.all([first, second])
+  assert.deepEqual(order, ['written', 'first', 'second', 'third'])
+  assert.equal(Number((await rows())[0]!.attempt), 3)
+})
+
+test('a batch that a lane writes after it was given up changes no later note', async (t) => {
+  const server = await serverWithGroup(t)
+  if (server === null) return
+  const { db, insert, rows } = server
+  await insert([frameOf(1, 'a')])
+  const stored = await rows()
+  const fences = { member: ME, slots: slotsOf(stored) }
+  for (const attempt of [2, 3, 2])
+    await writeStoreChanges(db, { ...NOTHING, noted: [noted(Number(stored[0]!.seq), attempt)], fences })
+  assert.equal(Number((await rows())[0]!.attempt), 3)
+})
+
+test('a statement of a dead lane that runs late is never committed', async (t) => {
+  const server = await serverWithGroup(t)
+  if (server === null) return
+  const { db, insert, rows, connect } = server
+  await insert([frameOf(1, 'a')])
+  const [row] = await rows()
+  const lane = await connect()
+  await lane.query('BEGIN')
+  await ownTransaction(db, async (tx) => {
+    await tx.execute('UPDATE heddle_delivery SET attempt = 3 WHERE seq = $1', [row!.seq])
+    lane.query('UPDATE heddle_delivery SET attempt = 2').catch(() => {})
+    const waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%attempt = 2%'"
+    await until(async () => (await db.query(waits)).length > 0, 'it waits')
+    lane.connection.stream.destroy()
+  })
+  const isOver = async () =>
+    (await db.query("SELECT 1 FROM pg_stat_activity WHERE query LIKE 'UPDATE%attempt = 2%'")).length === 0
+  await until(isOver, 'the server has noticed')
+  assert.equal(Number((await rows())[0]!.attempt), 3)
 })
 
 test('rows that are due come to the end in the order of their times, those of slots that this process has', async (t) => {

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { prepareTables } from '../../../src/runtime/event-log/tables.ts'
+import { writeStoreChanges } from '../../../src/runtime/event-store/write-changes.ts'
+import { memoryDatabase } from '../../support/memory-database.ts'
+
+test('writeStoreChanges(): writes no older note over a newer one on SQLite', async (t) => {
+  const db = memoryDatabase(t)
+  await prepareTables(db, true)
+  await db.execute(
+    "INSERT INTO heddle_delivery (grp, thread, event_id, event, envelope, payload) VALUES (1, 1, 'evt_1', 'order.taken', '', '{}')",
+  )
+  const [row] = await db.query<{ seq: number }>('SELECT seq FROM heddle_delivery')
+  const none = { done: [], deadLetters: [], replayed: [], groups: [], promoteMs: 0 }
+  const note = (attempt: number, deaths: number) =>
+    writeStoreChanges(db, {
+      ...none,
+      noted: [{ seq: row!.seq, attempt, deaths, error: `attempt ${attempt}`, isBegun: true, retryMs: 0, dueMs: 0 }],
+    })
+  const stored = async () => {
+    const [{ attempt, deaths, error }] = (await db.query<{ attempt: number; deaths: number; error: string }>(
+      'SELECT attempt, deaths, error FROM heddle_delivery',
+    )) as [{ attempt: number; deaths: number; error: string }]
+    return [attempt, deaths, error]
+  }
+  await note(3, 1)
+  await note(2, 0)
+  assert.deepEqual(await stored(), [3, 1, 'attempt 3'])
+  // The death that was noted of a suspect is taken back.
+  await note(3, 0)
+  assert.deepEqual(await stored(), [3, 0, 'attempt 3'])
+})
