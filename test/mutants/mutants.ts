@@ -88,9 +88,16 @@ export const MUTANTS: readonly Mutant[] = [
   {
     what: 'a retry that was taken away begins here, too',
     file: 'src/primary/events/hub.ts',
-    from: ' return this.#leave(delivery)',
-    to: '',
+    from: 'if (event.source?.retrying?.(delivery, dueMs, mayLeave)) return this.#leave(delivery)',
+    to: 'event.source?.retrying?.(delivery, dueMs, mayLeave)',
     tests: ['events/hub-stored'],
+  },
+  {
+    what: 'a delivery of a draining slot waits here until a tool is back',
+    file: 'src/primary/events/hub.ts',
+    from: 'if (event.source?.leaving?.(delivery)) return this.#leave(delivery)',
+    to: '',
+    tests: ['event-store/hand'],
   },
   {
     what: 'anybody renews the write lock',
