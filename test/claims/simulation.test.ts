@@ -11,7 +11,7 @@ test('whatever dies, comes late or fails, the hub loses no event, keeps the orde
   assert.ok(batch.steps > STEPS)
 })
 
-test.todo('whatever several processes and their server do, none of them loses an event, passes another of its key, or repeats one', async () => {
+test('whatever several processes and their server do, none of them loses an event, passes another of its key, or repeats one', async () => {
   const { story, batch } = await storedFindingWithin('postgres', 1, 6)
   assert.equal(story, null, story ?? '')
   assert.ok(batch.steps > STEPS && batch.processes > batch.runs)

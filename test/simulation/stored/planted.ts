@@ -179,18 +179,6 @@ export const SHARED_PLANTED: readonly Planted[] = [
     instead: '',
   },
   {
-    what: 'a slot that was lost keeps what nobody has begun',
-    file: 'event-store.ts',
-    text: 'this.hand.takeBack(slot)\n    this',
-    instead: 'this',
-  },
-  {
-    what: 'a slot comes back with the keys of before',
-    file: 'event-store.ts',
-    text: 'for (const { slot } of slots) cursor.dropKeysOf(slot)',
-    instead: '',
-  },
-  {
     what: 'a group is not read again when it has got slots',
     file: 'event-store.ts',
     text: 'cursor.keyOf(key).slot = slot\n    }\n    this.reader.reset(group)',
@@ -203,12 +191,6 @@ export const SHARED_PLANTED: readonly Planted[] = [
     instead: '',
   },
   {
-    what: 'a slot is taken again while rows of before are under way',
-    file: 'slots.ts',
-    text: 'if (isFree && !this.#isUnderWay(group, slot)) wanted',
-    instead: 'if (isFree) wanted',
-  },
-  {
     what: 'a process takes slots of living ones',
     file: 'slots.ts',
     text: 'WHERE s.member IS NULL OR s.member = $1 OR NOT EXISTS (SELECT 1 FROM heddle_member WHERE id = s.member)',
@@ -219,5 +201,35 @@ export const SHARED_PLANTED: readonly Planted[] = [
     file: 'lease.ts',
     text: 'const LAPSED_MS = 2500',
     instead: 'const LAPSED_MS = 0',
+  },
+  {
+    what: 'a failed look at the slots is the last one',
+    file: 'slots.ts',
+    text: '    } catch (error) {\n      this.#mustLook = true\n',
+    instead: '    } catch (error) {\n',
+  },
+  {
+    what: 'slots that were taken without an answer are kept from all others',
+    file: 'slots.ts',
+    text: 'if (owner === me && !isMine && !this',
+    instead: 'if (owner === me && isMine && !this',
+  },
+  {
+    what: 'a page does not tell of new rows at an old place',
+    file: 'server-store.ts',
+    text: 'AND place <= $4 AND place <= $2',
+    instead: 'AND place < 0',
+  },
+  {
+    what: 'a key is not read from its first row',
+    file: 'server-store.ts',
+    text: 'for (let from = 0; fresh.length < limit; ) {',
+    instead: 'for (let from = after; fresh.length < limit; ) {',
+  },
+  {
+    what: 'a place that goes back while a page is read leaves late rows to the next one',
+    file: 'reader.ts',
+    text: 'place > Math.max(cursor.after, cursor.reading)',
+    instead: 'place > cursor.after',
   },
 ]
