@@ -64,7 +64,7 @@ const DELETE_HELD =
 const TAKE =
   /^WITH free AS \(\s*(SELECT s\.grp, s\.slot, s\.member FROM heddle_slot AS s .*? FOR UPDATE OF s)\)\s+UPDATE heddle_slot AS s SET member = \$1, epoch = s\.epoch \+ 1 FROM free\s+WHERE s\.grp = free\.grp AND s\.slot = free\.slot AND EXISTS \(SELECT 1 FROM heddle_member WHERE id = \$1\)\s+RETURNING s\.grp, s\.slot, s\.epoch, free\.member$/s
 const NOTE =
-  /^UPDATE heddle_delivery AS d SET attempt = n\.attempt, deaths = n\.deaths, error = n\.error, begun = CAST\(n\."isBegun" AS integer\),\s+retry_ms = n\."retryMs", due_ms = n\."dueMs" FROM json_to_recordset\(\$1::json\)\s+AS n \([\w", ]+\) WHERE d\.seq = n\.seq$/s
+  /^UPDATE heddle_delivery AS d SET attempt = n\.attempt, deaths = n\.deaths, error = n\.error, begun = CAST\(n\."isBegun" AS integer\),\s+retry_ms = n\."retryMs", due_ms = n\."dueMs" FROM json_to_recordset\(\$1::json\)\s+AS n \([\w", ]+\) WHERE d\.seq = n\.seq AND d\.attempt <= n\.attempt$/s
 const PROMOTE =
   /^WITH due AS \(DELETE FROM heddle_delivery WHERE seq = ANY\(\$1::bigint\[\]\) AND due_ms > 0 AND \(SELECT pg_current_xact_id\(\)\) IS NOT NULL AND \(SELECT pg_advisory_xact_lock_shared\([\d, ]+\)\) IS NOT NULL RETURNING \*\),\s+numbered AS \(SELECT nextval\('heddle_delivery_seq'\) AS new_seq, sorted\.\* FROM \(SELECT \* FROM due ORDER BY due_ms, seq\) AS sorted\),\s+moved AS \(INSERT INTO heddle_delivery \(seq, place, ([\w, ]+)\)\s+SELECT new_seq, CASE WHEN place IS NOT NULL THEN new_seq END, [\w, ]+ FROM numbered\),\s+replays AS \(UPDATE heddle_dead SET replay_seq = new_seq FROM numbered\s+WHERE numbered\.place IS NOT NULL AND replay_seq = numbered\.seq AND replay = 'running'\)\s+SELECT DISTINCT grp FROM numbered$/s
 const MOVE_IN = "(SELECT nextval('heddle_delivery_seq') AS seq)"
@@ -393,7 +393,7 @@ export class SimulatedServer implements SimulatedStore {
 
   #note(_: string[], [list]: Params): Outcome {
     const sql =
-      'UPDATE heddle_delivery SET attempt = $1, deaths = $2, error = $3, begun = $4, retry_ms = $5, due_ms = $6 WHERE seq = $7'
+      'UPDATE heddle_delivery SET attempt = $1, deaths = $2, error = $3, begun = $4, retry_ms = $5, due_ms = $6 WHERE seq = $7 AND attempt <= $1'
     let rowCount = 0
     for (const note of JSON.parse(String(list)) as Record<string, SqlValue>[]) {
       const { attempt, deaths, error, isBegun, retryMs, dueMs, seq } = note

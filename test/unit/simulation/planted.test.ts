@@ -8,15 +8,15 @@ import { PLANTED } from '../../simulation/planted.ts'
 import { SHARED_PLANTED, STORED_PLANTED } from '../../simulation/stored/planted.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
-const PRIMARY = join(ROOT, 'src/primary')
+const SRC = join(ROOT, 'src')
 
 test('the text that a planted fault replaces stands once in its file', () => {
   const all = [
-    ...PLANTED.map((planted) => ({ folder: 'events', ...planted })),
-    ...[...STORED_PLANTED, ...SHARED_PLANTED].map((planted) => ({ folder: 'event-log', ...planted })),
+    ...PLANTED.map((planted) => ({ folder: 'primary/events', ...planted })),
+    ...[...STORED_PLANTED, ...SHARED_PLANTED].map((planted) => ({ folder: 'primary/event-store', ...planted })),
   ]
   const isLost = ({ folder, file, text }: (typeof all)[number]): boolean =>
-    readFileSync(join(PRIMARY, folder, file), 'utf8').split(text).length !== 2
+    readFileSync(join(SRC, folder, file), 'utf8').split(text).length !== 2
   assert.deepEqual(
     all.filter(isLost).map(({ what, file }) => `${file}: ${what}`),
     [],
