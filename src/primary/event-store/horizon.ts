@@ -38,6 +38,8 @@ export class Horizon {
   #last = 0
   /** Numbers that were the last ones drawn, each with a transaction that began later, and when that was, by the steady clock. */
   #marks: Mark[] = []
+  /** Some transaction is open for long: with each statement it is asked which of them draw numbers. Most have not. */
+  #isHeld = false
   #isAsking = false
 
   constructor(database: () => LogDatabase, clock: Clock) {
@@ -48,6 +50,7 @@ export class Horizon {
   /** A statement begins whose view is given to `seen`. */
   begin(): void {
     this.#decided = Math.max(this.#decided, this.#found)
+    if (this.#isHeld && !this.#isAsking) void this.#askWhoDraws()
   }
 
   async refresh(): Promise<number> {
@@ -62,15 +65,18 @@ export class Horizon {
     if (this.#last > this.#decided) this.#marks.push({ last: this.#last, next: BigInt(newest), atMs })
     this.#last = Number(lastDrawn)
     const oldest = BigInt(oldestOpen)
-    for (const { last, next } of this.#marks) if (next <= oldest) this.#decided = Math.max(this.#decided, last)
+    for (const { last, next } of this.#marks) {
+      if (next > oldest || last <= this.#decided) continue
+      this.#decided = last
+      this.#isHeld = false
+    }
     this.#marks = this.#marks.filter(({ last }) => last > this.#decided)
     if (this.#marks.length > MARKS_MAX) this.#marks = this.#marks.filter((_, n) => n % 2 === 0)
     const [first] = this.#marks
-    if (first !== undefined && atMs - first.atMs >= HELD_MS && !this.#isAsking) void this.#askWhoDraws()
+    if (first !== undefined && atMs - first.atMs >= HELD_MS) this.#isHeld = true
     return this.#decided
   }
 
-  /** Some transaction is open for long. Most have not drawn a number. */
   async #askWhoDraws(): Promise<void> {
     this.#isAsking = true
     const marks = [...this.#marks]
