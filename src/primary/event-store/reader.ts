@@ -4,7 +4,7 @@ import { type Clock, nextTurn, pause } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import { keyColumnOf } from '../../runtime/event-store/event-columns.ts'
 import { HUB_MAX_PENDING_BYTES } from '../events/queue-budget.ts'
-import { Cursor, type Group, type Key, type Parked } from './cursor.ts'
+import { Cursor, type Group, type Key, type KeyState, type Parked } from './cursor.ts'
 import { type DeliveryStore, isMalformed, type MalformedRow, type Page, type StoredDelivery } from './store.ts'
 
 /** Rows of one page. The primary has requests to serve between two. */
@@ -59,6 +59,19 @@ export interface Load {
   settling: number
 }
 
+/** A row that is given alone, and how far its key was read by then. */
+interface Trial {
+  readonly cursor: Cursor
+  readonly row: StoredDelivery
+  readonly state: KeyState
+  readonly last: number
+}
+
+function keyStateOf({ keys }: Cursor, { event }: StoredDelivery): { state: KeyState; last: number } {
+  const { state, last } = (event.key === null ? undefined : keys.get(event.key)) ?? { state: 'open', last: 0 }
+  return { state, last }
+}
+
 /**
  * Reads one page after another of the groups that are behind. A group gets no more than is free of the room of all: one that is slow leaves
  * room for the others, however many rows wait for it.
@@ -77,7 +90,7 @@ export class Reader {
   #state: 'closed' | 'idle' | 'reading' | 'ended' = 'closed'
   #isFailing = false
   /** Rows that are given one after another. */
-  readonly #trials: { cursor: Cursor; row: StoredDelivery }[] = []
+  readonly #trials: Trial[] = []
 
   constructor(parts: ReaderParts) {
     this.#parts = parts
@@ -335,7 +348,7 @@ export class Reader {
   #try(cursor: Cursor, row: StoredDelivery): void {
     cursor.state = 'trying'
     this.#due.delete(cursor)
-    if (this.#trials.push({ cursor, row }) === 1) void this.#runTrials()
+    if (this.#trials.push({ cursor, row, ...keyStateOf(cursor, row) }) === 1) void this.#runTrials()
   }
 
   /** One after another, of all groups: a death has one possible cause then. */
@@ -344,7 +357,7 @@ export class Reader {
     for (let trial = this.#trials[0]; trial !== undefined && this.#state !== 'ended'; trial = this.#trials[0]) {
       let isGiven = false
       try {
-        isGiven = await this.#runTrial(trial.cursor, trial.row)
+        isGiven = await this.#runTrial(trial)
       } catch (error) {
         report('WARNING', `A stored event could not be tried: ${messageOf(error)}`)
         await pause(clock, RETRY_MS)
@@ -359,13 +372,13 @@ export class Reader {
   }
 
   /** @returns false when it was not given */
-  async #runTrial(cursor: Cursor, row: StoredDelivery): Promise<boolean> {
+  async #runTrial({ cursor, row, state, last }: Trial): Promise<boolean> {
     const { clock, isInHand } = this.#parts
     const noted = await this.#parts.note(row)
     if (!this.#isHere(cursor) || isInHand(row.seq) || this.#state === 'ended') return false
-    // Its key may wait for a dead letter by now.
-    const { key } = row.event
-    if (key !== null && cursor.keys.get(key)?.state === 'parked') return false
+    // Its key may wait for a dead letter by now, or go on with a row before this one.
+    const key = keyStateOf(cursor, row)
+    if (key.state !== state || key.last < last) return false
     this.#give(cursor, noted)
     const isOver = (): boolean => this.#state === 'ended' || this.#parts.isTried(row.seq)
     await until(isOver, clock.steadyMs() + TRIED_MS, { clock })
