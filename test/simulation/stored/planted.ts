@@ -118,6 +118,7 @@ export const SHARED_PLANTED: readonly Planted[] = [
     text: 'AND s.epoch = f.epoch WHERE s.member = $1 FOR SHARE OF s`\n/** Deletes',
     instead: 'FOR SHARE OF s`\n/** Deletes',
   },
+  // Rare: found in the 57th seed.
   {
     what: 'a lease never ends',
     file: 'lease.ts',
@@ -142,6 +143,7 @@ export const SHARED_PLANTED: readonly Planted[] = [
     text: "owned.state !== 'draining' || owned.inHand > 0 ||",
     instead: "owned.state !== 'draining' ||",
   },
+  // Rare: found in the 87th seed.
   {
     what: 'a slot is released before everything of it is written',
     file: 'slots.ts',
@@ -166,6 +168,7 @@ export const SHARED_PLANTED: readonly Planted[] = [
     text: 'of this.#marks) if (next <= oldest) this',
     instead: 'of this.#marks) if (next >= 0n) this',
   },
+  // Rare: found in the 82nd seed.
   {
     what: 'rows are assigned before the groups of their process are stored',
     file: 'server-store.ts',
@@ -184,12 +187,14 @@ export const SHARED_PLANTED: readonly Planted[] = [
     text: 'cursor.keyOf(key).slot = slot\n    }\n    this.reader.reset(group)',
     instead: 'cursor.keyOf(key).slot = slot\n    }',
   },
+  // Rare: found in the 58th seed.
   {
     what: 'a dead letter that was replayed elsewhere keeps its key blocked',
     file: 'membership.ts',
     text: 'if (!still.has(letter)) reader().unpark(cursor.group.id, letter)',
     instead: '',
   },
+  // Rare: found in the 94th seed.
   {
     what: 'a process takes slots of living ones',
     file: 'slots.ts',
