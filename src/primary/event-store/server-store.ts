@@ -83,7 +83,7 @@ export interface NewGroup {
 /**
  * The rows of some slots, or of all, in one order: whoever has other slots reads the same part of the index. The last row says what else there is
  * at the same moment: the numbers (as `seq`, `id` and `event`), the rows behind the cursor that are not settled, new ones and new ones at an old
- * place (`envelope`), and whether rows wait to be assigned (`payload`).
+ * place (`envelope`; with `+ 0` by an index of `seq`), and whether rows wait to be assigned (`payload`).
  */
 const PAGE = `(SELECT ${COLUMNS} FROM heddle_delivery
     WHERE grp = $1 AND ${ORDER} > $2 AND due_ms = 0 AND ($6::boolean OR slot = ANY($5::int[])) ORDER BY ${ORDER} LIMIT $3)
@@ -91,7 +91,7 @@ const PAGE = `(SELECT ${COLUMNS} FROM heddle_delivery
     coalesce((SELECT string_agg(CAST(seq AS text), ',') FROM (
       SELECT seq FROM heddle_delivery WHERE grp = $1 AND slot = ANY($5::int[]) AND ${ORDER} > $4 AND ${ORDER} <= $2 AND due_ms = 0
       UNION ALL SELECT seq FROM heddle_delivery
-        WHERE grp = $1 AND slot = ANY($5::int[]) AND seq > $4 AND place IS NOT NULL AND place <= $4 AND place <= $2 AND due_ms = 0) AS behind), ''),
+        WHERE grp + 0 = $1 AND slot = ANY($5::int[]) AND seq > $4 AND place IS NOT NULL AND place <= $4 AND place <= $2 AND due_ms = 0) AS behind), ''),
     CASE WHEN ${HAS_ASSIGNABLE} THEN 'some' ELSE '' END, NULL, NULL, NULL FROM ${HORIZON.from}`
 
 export interface ServerStoreParts {
