@@ -165,8 +165,8 @@ export const SHARED_PLANTED: readonly Planted[] = [
   {
     what: 'all numbers that were drawn count as visible',
     file: 'horizon.ts',
-    text: 'of this.#marks) if (next <= oldest) this',
-    instead: 'of this.#marks) if (next >= 0n) this',
+    text: 'if (next > oldest || last <= this.#decided) continue',
+    instead: 'if (last <= this.#decided) continue',
   },
   // Rare: found in the 82nd seed.
   {
