@@ -81,9 +81,11 @@ export class Horizon {
     this.#isAsking = true
     const marks = [...this.#marks]
     try {
-      const drawing = await this.#database().query<{ xid: string | null }>(DRAWING_TRANSACTIONS)
+      const drawing = await this.#database().query<{ xid: string | null; is_known: boolean | null }>(
+        DRAWING_TRANSACTIONS,
+      )
       const isOver = ({ next }: Mark): boolean =>
-        drawing.every(({ xid }) => xid !== null && !isBefore(Number(xid), next))
+        drawing.every(({ xid, is_known }) => is_known === true && (xid === null || !isBefore(Number(xid), next)))
       for (const mark of marks) if (isOver(mark)) this.#found = Math.max(this.#found, mark.last)
     } catch {
       // Pages look again at more rows meanwhile.

@@ -11,16 +11,15 @@ export const SLOTS = 16
 export const slotOf = (key: string): string =>
   `CASE WHEN ${key} IS NULL THEN CAST(floor(random() * ${SLOTS}) AS integer) ELSE hashtext(${key}) & ${SLOTS - 1} END`
 
-/** An advisory lock: "heddle" and "seq" as bytes. Whoever draws a `seq` holds it until its transaction has ended. */
-const DRAWING_LOCK = [0x686564, 0x736571] as const
 /**
- * True, once the transaction has an id and the lock: in the WHERE of each statement that draws a `seq`, so that others know which transactions may
- * still make a lower one visible. See horizon.ts.
+ * True, once the transaction has an id: in the WHERE of each statement that draws a `seq`. The lock of the table, which such a statement has until the
+ * end of its transaction, says who may still make a lower one visible. See horizon.ts.
  */
-export const IS_DRAWING = `(SELECT pg_current_xact_id()) IS NOT NULL AND (SELECT pg_advisory_xact_lock_shared(${DRAWING_LOCK.join(', ')})) IS NOT NULL`
-/** The transactions that may, by the lower half of their ids; null: it is hidden, or it has just ended. */
-export const DRAWING_TRANSACTIONS = `SELECT CAST(a.backend_xid AS text) AS xid FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
-  WHERE l.locktype = 'advisory' AND l.classid = ${DRAWING_LOCK[0]} AND l.objid = ${DRAWING_LOCK[1]} AND l.objsubid = 2
+export const IS_DRAWING = '(SELECT pg_current_xact_id()) IS NOT NULL'
+/** The transactions that may, by the lower half of their ids; null: it has none yet, or has ended. Not known: the server hides it. */
+export const DRAWING_TRANSACTIONS = `SELECT CAST(a.backend_xid AS text) AS xid, a.pid IS NOT NULL AND pg_has_role(a.usesysid, 'USAGE') AS is_known
+  FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
+  WHERE l.locktype = 'relation' AND l.relation = 'heddle_delivery'::regclass AND l.mode = 'RowExclusiveLock'
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`
 
 /** Number of a thread among all members: the member's number times this, plus the thread's. */

@@ -56,7 +56,7 @@ type Row = Record<string, SqlValue>
 
 /** The statements that SQLite has no words for. Whatever else begins like one of them is refused. */
 const INSERT =
-  /^INSERT INTO heddle_delivery \(([\w, ]+)\)\s+SELECT (.*?)\s+FROM \((VALUES .*)\) AS e \(([\w, ]+)\)(.*?)\s+WHERE e\.event IS NOT NULL( AND \(SELECT pg_current_xact_id\(\)\) IS NOT NULL AND \(SELECT pg_advisory_xact_lock_shared\([\d, ]+\)\) IS NOT NULL)? ORDER BY e\.n$/s
+  /^INSERT INTO heddle_delivery \(([\w, ]+)\)\s+SELECT (.*?)\s+FROM \((VALUES .*)\) AS e \(([\w, ]+)\)(.*?)\s+WHERE e\.event IS NOT NULL( AND \(SELECT pg_current_xact_id\(\)\) IS NOT NULL)? ORDER BY e\.n$/s
 const ASSIGN =
   /^WITH moved AS \(DELETE FROM heddle_delivery WHERE (.*?) RETURNING \*\)\s+INSERT INTO heddle_delivery \(([\w, ]+)\) SELECT (.*?) FROM moved AS d(.*?) ORDER BY d\.seq$/s
 const DELETE_HELD =
@@ -66,7 +66,7 @@ const TAKE =
 const NOTE =
   /^UPDATE heddle_delivery AS d SET attempt = n\.attempt, deaths = n\.deaths, error = n\.error, begun = CAST\(n\."isBegun" AS integer\),\s+retry_ms = n\."retryMs", due_ms = n\."dueMs" FROM json_to_recordset\(\$1::json\)\s+AS n \([\w", ]+\) WHERE d\.seq = n\.seq AND d\.attempt <= n\.attempt$/s
 const PROMOTE =
-  /^WITH due AS \(DELETE FROM heddle_delivery WHERE seq = ANY\(\$1::bigint\[\]\) AND due_ms > 0 AND \(SELECT pg_current_xact_id\(\)\) IS NOT NULL AND \(SELECT pg_advisory_xact_lock_shared\([\d, ]+\)\) IS NOT NULL RETURNING \*\),\s+numbered AS \(SELECT nextval\('heddle_delivery_seq'\) AS new_seq, sorted\.\* FROM \(SELECT \* FROM due ORDER BY due_ms, seq\) AS sorted\),\s+moved AS \(INSERT INTO heddle_delivery \(seq, place, ([\w, ]+)\)\s+SELECT new_seq, CASE WHEN place IS NOT NULL THEN new_seq END, [\w, ]+ FROM numbered\),\s+replays AS \(UPDATE heddle_dead SET replay_seq = new_seq FROM numbered\s+WHERE numbered\.place IS NOT NULL AND replay_seq = numbered\.seq AND replay = 'running'\)\s+SELECT DISTINCT grp FROM numbered$/s
+  /^WITH due AS \(DELETE FROM heddle_delivery WHERE seq = ANY\(\$1::bigint\[\]\) AND due_ms > 0 AND \(SELECT pg_current_xact_id\(\)\) IS NOT NULL RETURNING \*\),\s+numbered AS \(SELECT nextval\('heddle_delivery_seq'\) AS new_seq, sorted\.\* FROM \(SELECT \* FROM due ORDER BY due_ms, seq\) AS sorted\),\s+moved AS \(INSERT INTO heddle_delivery \(seq, place, ([\w, ]+)\)\s+SELECT new_seq, CASE WHEN place IS NOT NULL THEN new_seq END, [\w, ]+ FROM numbered\),\s+replays AS \(UPDATE heddle_dead SET replay_seq = new_seq FROM numbered\s+WHERE numbered\.place IS NOT NULL AND replay_seq = numbered\.seq AND replay = 'running'\)\s+SELECT DISTINCT grp FROM numbered$/s
 const MOVE_IN = "(SELECT nextval('heddle_delivery_seq') AS seq)"
 
 const OWNER = 'SELECT member FROM heddle_slot WHERE grp = ? AND slot = ?'
@@ -110,7 +110,6 @@ export class SimulatedServer implements SimulatedStore {
     file.function('pg_snapshot_xmin', () => String(this.#open.size === 0 ? this.#nextXid : Math.min(...this.#open)))
     // It is given back at once.
     file.function('pg_current_xact_id', () => String(this.#nextXid++))
-    file.function('pg_advisory_xact_lock_shared', (_, __) => '')
     file.function('pg_notify', (_, payload: unknown) => this.#notify(String(payload)))
   }
 
@@ -185,7 +184,9 @@ export class SimulatedServer implements SimulatedStore {
 
   #drawing(): Outcome {
     const others = [...this.#begun].filter(({ isDrawing }) => !isDrawing).map(({ xid }) => xid)
-    const rows = [...this.#open].filter((xid) => !others.includes(xid)).map((xid) => ({ xid: String(xid) }))
+    const rows = [...this.#open]
+      .filter((xid) => !others.includes(xid))
+      .map((xid) => ({ xid: String(xid), is_known: true }))
     return { rowCount: rows.length, rows }
   }
 
