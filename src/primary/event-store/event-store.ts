@@ -529,8 +529,9 @@ export class EventStore {
 
   #countRestMs(tookMs: number): number {
     const members = this.#members?.size
-    if (members === undefined) return this.#rows > COUNTED_OFTEN ? RECOUNT_MS : LOOK_MS
-    return Math.max(LOOK_MS, COUNT_REST * members * tookMs)
+    // At each look.
+    if (members === undefined) return this.#rows > COUNTED_OFTEN ? RECOUNT_MS : -tookMs
+    return COUNT_REST * members * tookMs
   }
 
   #retry(run: () => Promise<void>): void {
@@ -649,7 +650,9 @@ export class EventStore {
     const id = this.groups.idOf(event, group)
     this.#release(letter)
     this.#members?.doorbell.letters()
-    if (id !== undefined) this.reader.unpark(id, letter)
+    if (id === undefined) return
+    this.reader.unpark(id, letter)
+    this.#count()
   }
 
   /** Remembers the dead letter: a read of blocked keys that is under way may still return it. */
