@@ -419,12 +419,7 @@ export class ServerStore extends SqlStore {
       [Number(dead!.place) || null, group, frame.id, frame.event, envelopeOf(frame), frame.payload, key],
     )
     const [seq, place] = [Number(rows[0]!.seq), Number(rows[0]!.place)]
-    await tx.execute('DELETE FROM heddle_parked WHERE dead_letter = $1', [letter])
-    await tx.execute("UPDATE heddle_dead SET replay = 'running', replay_seq = $1, replayed_ms = $2 WHERE id = $3", [
-      seq,
-      nowMs,
-      letter,
-    ])
+    await this.replayBegins(tx, letter, seq, nowMs)
     return { seq, place }
   }
 

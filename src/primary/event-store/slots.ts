@@ -119,12 +119,6 @@ export class Slots {
     return this.#owned.get(group)?.get(slot)
   }
 
-  get count(): number {
-    let count = 0
-    for (const slots of this.#owned.values()) count += slots.size
-    return count
-  }
-
   // ── groups ────────────────────────────────────────────────────────────────
 
   /** Adds a shared group: the next look takes its slots. */
@@ -202,11 +196,10 @@ export class Slots {
     for (const row of rows) {
       const [group, slot] = [Number(row.grp), Number(row.slot)]
       const owner = row.member === null ? null : Number(row.member)
-      let owned = this.owned(group, slot)
+      const owned = this.owned(group, slot)
       if (owned !== undefined && !this.#releasing.has(owned) && (owner !== me || Number(row.epoch) !== owned.epoch)) {
         // The rows may be older than what this process has done since.
         if (owned.epoch <= Number(row.epoch)) this.lose(owned)
-        owned = undefined
         isComplete = false
         continue
       }

@@ -237,13 +237,18 @@ export class SqlStore implements DeliveryStore {
       [dead!.place || null, group, frame.id, frame.event, envelopeOf(frame), frame.payload, keyColumnOf(frame.key)],
     )
     const seq = Number(rows[0]!.seq)
+    await this.replayBegins(tx, letter, seq, nowMs)
+    return { seq, place: Number(dead!.place || seq) }
+  }
+
+  /** The dead letter blocks its key no longer, and is the row `seq`. */
+  protected async replayBegins(tx: Queryable, letter: string, seq: number, nowMs: number): Promise<void> {
     await tx.execute('DELETE FROM heddle_parked WHERE dead_letter = $1', [letter])
     await tx.execute("UPDATE heddle_dead SET replay = 'running', replay_seq = $1, replayed_ms = $2 WHERE id = $3", [
       seq,
       nowMs,
       letter,
     ])
-    return { seq, place: Number(dead!.place || seq) }
   }
 
   /** Dead letters whose replay has not ended. */
