@@ -292,8 +292,6 @@ export class Consumer {
   /** Several subscribers of one thread are in the group: they take turns. */
   #isShared = false
   #turn = 0
-  /** Tells whether the consumer is paused while it has no instance. */
-  #lastInstance: SubscriberInstance | null = null
 
   constructor(event: string, group: string, options: SubscribeOptions, quarantineInstances: SubscriberInstance[]) {
     this.event = event
@@ -316,19 +314,11 @@ export class Consumer {
     this.#isShared ||= this.instances.some(({ thread }) => thread === instance.thread)
     this.instances.push(instance)
     if (instance.isTemporary !== true) this.isTemporary = false
-    this.#lastInstance = instance
   }
 
   pause(plugin: string, isPaused: boolean): void {
-    for (const instance of [...this.instances, ...this.quarantineInstances, this.#lastInstance])
-      if (instance?.plugin === plugin) instance.isPaused = isPaused
-  }
-
-  /** True when all its instances are paused, or when the last one was paused as its thread ended. */
-  get isPaused(): boolean {
-    return this.instances.length > 0
-      ? this.instances.every(({ isPaused }) => isPaused)
-      : this.#lastInstance?.isPaused === true
+    for (const instance of [...this.instances, ...this.quarantineInstances])
+      if (instance.plugin === plugin) instance.isPaused = isPaused
   }
 
   get isBounded(): boolean {

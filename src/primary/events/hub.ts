@@ -365,14 +365,10 @@ export class Hub implements DeliverySink {
   #checkRoom({ event, key, payload, parentId, requestId }: EventFrame, consumers: readonly Consumer[]): void {
     const { held } = this.#keys
     const budget = this.#budget
-    budget.check(consumers.length, payload.length, parentId === null && requestId === null)
-    if (held.deliveries > 0 && key !== null) {
-      const parking = consumers.filter(({ group }) => this.parked.find({ event, group, key }) !== undefined).length
-      if (parking > 0) budget.checkHeld(held, parking, payload.length)
-    }
-    if (!this.#topology.hasPaused) return
-    const paused = consumers.filter(({ isPaused }) => isPaused).length
-    if (paused > 0) budget.checkPaused(this.#topology.pausedPending(), paused, payload.length)
+    budget.check(consumers, payload.length, parentId === null && requestId === null)
+    if (held.deliveries === 0 || key === null) return
+    const parking = consumers.filter(({ group }) => this.parked.find({ event, group, key }) !== undefined).length
+    if (parking > 0) budget.checkHeld(held, parking, payload.length)
   }
 
   /** Records an event that a broker has taken, and tells the listeners. One name too many is in the trace alone. */

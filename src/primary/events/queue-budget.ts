@@ -1,5 +1,5 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import type { Delivery } from './consumer.ts'
+import type { Consumer, Delivery } from './consumer.ts'
 
 /** Payload bytes of all pending deliveries at most: EVENT_BUS_MAX_QUEUE counts deliveries of any size. */
 export const HUB_MAX_PENDING_BYTES = 256 * 1024 * 1024
@@ -8,8 +8,8 @@ export const CROWDED_SHARE = 0.75
 /** Events without a cause (from timers and jobs) may fill this share: the rest is for chains of events that have begun. */
 export const ROOT_SHARE = 0.9
 
-/** All paused subscribers together, and all that waits behind dead letters, may keep this share pending: less than makes the queue crowded. */
-const PAUSED_SHARE = 0.5
+/** Share of either bound for what waits behind dead letters, of all subscribers together: less than one subscriber may have. */
+const HELD_SHARE = 0.25
 
 interface Load {
   deliveries: number
@@ -44,46 +44,45 @@ export class QueueBudget {
     return this.#deliveries > this.#maxDeliveries * CROWDED_SHARE || this.#bytes > HUB_MAX_PENDING_BYTES * CROWDED_SHARE
   }
 
-  /** @throws EVENT_BUS_FULL when there is no room for that many deliveries of an event */
-  check(deliveries: number, payloadBytes: number, isRoot: boolean): void {
+  /**
+   * Each subscriber may have as much as is free, so a slow one leaves room for the others: one alone gets half of the queue, two get a third each.
+   * Source: the dynamic threshold of Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches" (1998).
+   * @throws EVENT_BUS_FULL when there is no room for an event of these consumers
+   */
+  check(consumers: readonly Consumer[], payloadBytes: number, isRoot: boolean): void {
     const share = isRoot ? ROOT_SHARE : 1
     // Rounded up: a queue of one takes one.
-    if (this.#deliveries + deliveries > Math.ceil(this.#maxDeliveries * share)) {
+    const free = Math.ceil(this.#maxDeliveries * share) - this.#deliveries
+    const freeBytes = HUB_MAX_PENDING_BYTES * share - this.#bytes
+    if (consumers.length > free) {
       throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: ${this.#deliveries} deliveries wait`)
     }
-    if (this.#bytes + deliveries * payloadBytes > HUB_MAX_PENDING_BYTES * share) {
+    if (consumers.length * payloadBytes > freeBytes) {
       throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: its payloads take ${this.#bytes} bytes`)
     }
-  }
-
-  /**
-   * @param pending deliveries of all paused subscribers together
-   * @throws EVENT_BUS_FULL when paused subscribers cannot have that many more: they must not use up the room of the others
-   */
-  checkPaused(pending: Load, deliveries: number, payloadBytes: number): void {
-    const what = this.#excess(pending, deliveries, payloadBytes)
-    if (what === null) return
-    throw new HeddleError('EVENT_BUS_FULL', `A subscriber is set aside, and ${what} wait for such subscribers already`)
+    for (const { group, pending, pendingBytes } of consumers) {
+      if (pending < free && (payloadBytes === 0 || pendingBytes < freeBytes)) continue
+      const what = pending >= free ? `${pending} deliveries` : `${pendingBytes} bytes`
+      throw new HeddleError(
+        'EVENT_BUS_FULL',
+        `${group} is too far behind: ${what} wait for it, and the rest of the queue is for other subscribers`,
+      )
+    }
   }
 
   /**
    * @param held what waits behind dead letters
-   * @throws EVENT_BUS_FULL when no more can wait there: it must not use up the room of the others
+   * @throws EVENT_BUS_FULL when no more may wait there
    */
   checkHeld(held: Load, deliveries: number, payloadBytes: number): void {
-    const what = this.#excess(held, deliveries, payloadBytes)
-    if (what === null) return
+    const tooMany = held.deliveries + deliveries > Math.ceil(this.#maxDeliveries * HELD_SHARE)
+    const tooBig = held.bytes + deliveries * payloadBytes > HUB_MAX_PENDING_BYTES * HELD_SHARE
+    if (!tooMany && !tooBig) return
+    const what = tooMany ? `${held.deliveries} events` : `${held.bytes} bytes`
     throw new HeddleError(
       'EVENT_BUS_FULL',
       `The event's key waits for a dead letter to be replayed or deleted, and ${what} wait for dead letters already`,
     )
-  }
-
-  #excess(pending: Load, deliveries: number, payloadBytes: number): string | null {
-    const tooMany = pending.deliveries + deliveries > Math.ceil(this.#maxDeliveries * PAUSED_SHARE)
-    const tooBig = pending.bytes + deliveries * payloadBytes > HUB_MAX_PENDING_BYTES * PAUSED_SHARE
-    if (!tooMany && !tooBig) return null
-    return tooMany ? `${pending.deliveries} events` : `${pending.bytes} bytes`
   }
 
   take(delivery: Delivery): void {

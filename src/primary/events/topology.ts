@@ -115,23 +115,6 @@ export class Topology {
       if (instance.plugin === plugin) instance.isPaused = isPaused
   }
 
-  /** What is pending for all paused plugins together. */
-  pausedPending(): { deliveries: number; bytes: number } {
-    const paused = { deliveries: 0, bytes: 0 }
-    for (const { consumers } of this.#topics.values()) {
-      for (const consumer of consumers) {
-        if (!consumer.isPaused) continue
-        paused.deliveries += consumer.pending
-        paused.bytes += consumer.pendingBytes
-      }
-    }
-    return paused
-  }
-
-  get hasPaused(): boolean {
-    return this.#paused.size > 0
-  }
-
   /** @returns true when that was the consumer's last instance: it is gone */
   removeInstance(consumer: Consumer, instance: SubscriberInstance): boolean {
     const { event, group, quarantineInstances } = consumer

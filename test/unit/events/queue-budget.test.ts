@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Delivery } from '../../../src/primary/events/consumer.ts'
+import type { Consumer, Delivery } from '../../../src/primary/events/consumer.ts'
 import { HUB_MAX_PENDING_BYTES, QueueBudget } from '../../../src/primary/events/queue-budget.ts'
 
 const consumer = { pending: 0, pendingBytes: 0 }
 const sized = (bytes: number) =>
   ({ event: { payload: { length: bytes }, requester: null, source: null }, consumer }) as unknown as Delivery
+
+/** That many consumers with nothing pending. */
+const idle = (count: number): Consumer[] =>
+  Array.from({ length: count }, () => ({ group: 'idle', pending: 0, pendingBytes: 0 }) as Consumer)
+const behind = (pending: number, pendingBytes = 0): Consumer => ({ group: 'slow', pending, pendingBytes }) as Consumer
 
 function filled(deliveries: number, max = 100): QueueBudget {
   const budget = new QueueBudget(max)
@@ -35,39 +40,64 @@ test('it is crowded beyond three quarters of its bytes too', () => {
 
 test('events without a cause may fill nine tenths, the others all of it', () => {
   const budget = filled(90)
-  assert.throws(() => budget.check(1, 0, true), {
+  assert.throws(() => budget.check(idle(1), 0, true), {
     code: 'EVENT_BUS_FULL',
     message: 'The event queue is full: 90 deliveries wait',
   })
-  budget.check(10, 0, false)
-  assert.throws(() => budget.check(11, 0, false), { code: 'EVENT_BUS_FULL' })
-  filled(89).check(1, 0, true)
+  budget.check(idle(10), 0, false)
+  assert.throws(() => budget.check(idle(11), 0, false), { code: 'EVENT_BUS_FULL' })
+  filled(89).check(idle(1), 0, true)
 })
 
 test('the same shares hold for bytes', () => {
   const budget = new QueueBudget(1000)
   budget.take(sized(HUB_MAX_PENDING_BYTES * 0.875))
   const most = HUB_MAX_PENDING_BYTES * 0.125
-  budget.check(2, most / 2, false)
-  assert.throws(() => budget.check(2, most / 2 + 1, false), { code: 'EVENT_BUS_FULL', message: /its payloads take/ })
-  assert.throws(() => budget.check(1, most / 2, true), { code: 'EVENT_BUS_FULL' })
+  budget.check(idle(2), most / 2, false)
+  assert.throws(() => budget.check(idle(2), most / 2 + 1, false), {
+    code: 'EVENT_BUS_FULL',
+    message: /its payloads take/,
+  })
+  assert.throws(() => budget.check(idle(1), most / 2, true), { code: 'EVENT_BUS_FULL' })
 })
 
 test('a queue of one takes one', () => {
   const budget = new QueueBudget(1)
-  budget.check(1, 0, true)
-  budget.check(1, 0, false)
+  budget.check(idle(1), 0, true)
+  budget.check(idle(1), 0, false)
   budget.take(sized(0))
   assert.equal(budget.isCrowded, true)
-  assert.throws(() => budget.check(1, 0, false), { code: 'EVENT_BUS_FULL' })
+  assert.throws(() => budget.check(idle(1), 0, false), { code: 'EVENT_BUS_FULL' })
 })
 
-test('paused subscribers have a bound in number and in bytes, below the one that makes the queue crowded', () => {
-  const budget = new QueueBudget(10)
-  budget.checkPaused({ deliveries: 4, bytes: 0 }, 1, 0)
-  assert.throws(() => budget.checkPaused({ deliveries: 4, bytes: 0 }, 2, 0), { code: 'EVENT_BUS_FULL' })
-  budget.checkPaused({ deliveries: 0, bytes: HUB_MAX_PENDING_BYTES / 2 - 10 }, 1, 10)
-  assert.throws(() => budget.checkPaused({ deliveries: 0, bytes: HUB_MAX_PENDING_BYTES / 2 - 10 }, 1, 11), {
+test('a subscriber may have as many deliveries as are free, so that an idle one always finds room', () => {
+  const budget = filled(50)
+  budget.check([behind(49)], 0, false)
+  assert.throws(() => budget.check([behind(50)], 0, false), {
+    code: 'EVENT_BUS_FULL',
+    message: 'slow is too far behind: 50 deliveries wait for it, and the rest of the queue is for other subscribers',
+  })
+  assert.throws(() => budget.check([...idle(1), behind(50)], 0, false), { code: 'EVENT_BUS_FULL' })
+  budget.check(idle(1), 0, true)
+})
+
+test('the same holds for bytes, and an event without a payload needs none', () => {
+  const budget = new QueueBudget(100)
+  budget.take(sized(HUB_MAX_PENDING_BYTES / 2))
+  budget.check([behind(1, HUB_MAX_PENDING_BYTES / 2 - 1)], 1, false)
+  assert.throws(() => budget.check([behind(1, HUB_MAX_PENDING_BYTES / 2)], 1, false), {
+    code: 'EVENT_BUS_FULL',
+    message: /^slow is too far behind: \d+ bytes wait/,
+  })
+  budget.check([behind(1, HUB_MAX_PENDING_BYTES / 2)], 0, false)
+})
+
+test('what waits behind dead letters has a bound in number and in bytes, below what one subscriber may have', () => {
+  const budget = new QueueBudget(20)
+  budget.checkHeld({ deliveries: 4, bytes: 0 }, 1, 0)
+  assert.throws(() => budget.checkHeld({ deliveries: 4, bytes: 0 }, 2, 0), { code: 'EVENT_BUS_FULL' })
+  budget.checkHeld({ deliveries: 0, bytes: HUB_MAX_PENDING_BYTES / 4 - 10 }, 1, 10)
+  assert.throws(() => budget.checkHeld({ deliveries: 0, bytes: HUB_MAX_PENDING_BYTES / 4 - 10 }, 1, 11), {
     code: 'EVENT_BUS_FULL',
   })
 })
