@@ -42,6 +42,8 @@ export interface Key {
   state: KeyState
   /** Deliveries in hand. */
   inHand: number
+  /** The row of it that has begun and has no outcome yet; 0: none. Negative once EVENT_STORE_BROKEN is reported. */
+  running: number
   /** Rows of the key up to this place have been handed out. */
   last: number
   /** Ids of the dead letters it waits for. */
@@ -91,7 +93,17 @@ export class Cursor {
   keyOf(key: string): Key {
     let found = this.keys.get(key)
     if (found === undefined) {
-      found = { key, slot: -1, state: 'open', inHand: 0, last: 0, deadLetters: new Set(), waiting: 0, waitingTo: 0 }
+      found = {
+        key,
+        slot: -1,
+        state: 'open',
+        inHand: 0,
+        running: 0,
+        last: 0,
+        deadLetters: new Set(),
+        waiting: 0,
+        waitingTo: 0,
+      }
       this.keys.set(key, found)
     }
     return found

@@ -163,6 +163,7 @@ export class EventStore {
         ? {}
         : {
             isLeaseValid: () => members.lease.isValid,
+            isLeaseOver: () => members.lease.isOver,
             onLeft: (slot: OwnedSlot) => members.slots.rowLeft(slot),
             onParking: (letter: string, isStored: boolean) =>
               void (isStored ? members.storing.delete(letter) : members.storing.add(letter)),

@@ -6,7 +6,7 @@ import type { Delivery, EventSource, FailedDelivery, Share } from '../events/con
 import { hubEventOf } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import { RETRY_MAX_DELAY_MS } from '../events/queues.ts'
-import type { Cursor } from './cursor.ts'
+import type { Cursor, Key } from './cursor.ts'
 import type { Reader } from './reader.ts'
 import type { Settler } from './settler.ts'
 import type { OwnedSlot } from './slots.ts'
@@ -52,6 +52,8 @@ export interface HandParts {
   deathsOf: ((id: string, plugin: string, sinceMs: number) => number) | null
   /** On a server: true while deliveries may begin. */
   isLeaseValid?: () => boolean
+  /** On a server: true once other processes may have taken the slots of this one. */
+  isLeaseOver?: () => boolean
   /** Called if a rule of the store is broken: nothing more is handed out of the slot. */
   onBroken?: (slot: OwnedSlot | undefined, message: string) => void
   /** On a server: called when a row of a slot has left the hand. */
@@ -76,7 +78,7 @@ export class Hand implements EventSource {
   constructor(parts: HandParts) {
     this.#parts = parts
     parts.settler.onCommitted = (seqs) => {
-      for (const seq of seqs) this.#remove(seq)
+      for (const seq of seqs) this.#committed(seq)
     }
   }
 
@@ -96,16 +98,13 @@ export class Hand implements EventSource {
     const { event, seq, expiresMs, slot, replayedMs } = row
     const broken = this.#brokenBy(cursor, row)
     if (broken !== null) {
-      this.#parts.onBroken?.(slot, `row ${seq} of ${cursor.group.name} was to be handed out, ${broken}`)
+      this.#broken(slot, `row ${seq} of ${cursor.group.name} was to be handed out, ${broken}`)
       return false
     }
     if (replayedMs !== undefined) this.#replays.set(seq, replayedMs)
     const shares = this.#sharesOf(cursor, row)
-    if (shares.length === 0) {
-      // The end of a broadcast without a subscriber; a group may be here again later.
-      if (cursor.group.kind !== 'group') this.#parts.settler.done(seq, slot)
-      return false
-    }
+    // It may be here again later. A broadcast without a subscriber ends.
+    if (shares.length === 0 && cursor.group.kind === 'group') return false
     const trial = this.#trials.get(seq) ?? null
     const held: Held = {
       seq,
@@ -123,9 +122,13 @@ export class Hand implements EventSource {
     event.seq = seq
     this.#add(held)
     if (trial !== null) this.#trialEnded(trial)
-    hub.take(hubEventOf(event, expiresMs, this), shares)
+    if (shares.length > 0) hub.take(hubEventOf(event, expiresMs, this), shares)
     this.#ended(held)
     return true
+  }
+
+  #broken(slot: OwnedSlot | undefined, message: string): void {
+    this.#parts.onBroken?.(slot, message)
   }
 
   /** Returns the rule that handing out the row would break; null if none. */
@@ -199,11 +202,25 @@ export class Hand implements EventSource {
     this.#held.get(event.seq)!.open++
   }
 
-  /** False without a valid lease, and if another process has the slot. */
+  /** False without a valid lease, if another process has the slot, and while another delivery of its key is open. */
   mayBegin({ event }: Delivery): boolean {
-    const slot = this.#held.get(event.seq)?.slot
-    if (slot === undefined) return true
-    return slot.state !== 'lost' && slot.state !== 'released' && this.#parts.isLeaseValid!()
+    const held = this.#held.get(event.seq)
+    if (held === undefined) return true
+    const { slot, cursor } = held
+    if (slot?.state === 'lost' || slot?.state === 'released') return false
+    if (slot !== undefined && !this.#parts.isLeaseValid!()) return false
+    return event.key === null || cursor.group.kind !== 'group' || this.#isAlone(held, cursor.keyOf(event.key))
+  }
+
+  #isAlone({ seq, slot }: Held, key: Key): boolean {
+    if (key.running === 0 || key.running === seq) {
+      key.running = seq
+      return true
+    }
+    if (key.running > 0) this.#broken(slot, `row ${seq} was to begin while row ${key.running} of its key is open`)
+    // The error is reported once.
+    key.running = -Math.abs(key.running)
+    return false
   }
 
   /** Returns deliveries of the slot that no handler has begun to the store. */
@@ -213,7 +230,10 @@ export class Hand implements EventSource {
 
   begun(delivery: Delivery): void {
     const held = this.#held.get(delivery.event.seq)
-    if (held === undefined || held.isBegun || delivery.event.expiresMs === 0) return
+    if (held === undefined) return
+    if (held.slot !== undefined && this.#parts.isLeaseOver?.())
+      this.#broken(held.slot, `row ${held.seq} of ${held.cursor.group.name} was begun after the end of the lease`)
+    if (held.isBegun || delivery.event.expiresMs === 0) return
     held.isBegun = true
     this.#note(held, delivery, 0, 0)
   }
@@ -330,8 +350,22 @@ export class Hand implements EventSource {
   #settles(held: Held, state: 'settling' | 'leaving' = 'settling'): void {
     const { reader } = this.#parts
     held.state = state
+    this.#closed(held)
     reader.load.settling++
     reader.rowLeft(held.cursor, held.bytes, held.key)
+  }
+
+  /** The key of the row may go on. */
+  #closed({ seq, cursor, key: name }: Held): void {
+    const key = name === null ? undefined : cursor.keys.get(name)
+    if (key !== undefined && Math.abs(key.running) === seq) key.running = 0
+  }
+
+  #committed(seq: number): void {
+    const held = this.#held.get(seq)
+    if (held === undefined || held.state === 'held')
+      this.#broken(held?.slot, `an outcome of row ${seq} was written, which was ${held?.state ?? 'not in hand'}`)
+    this.#remove(seq)
   }
 
   #remove(seq: number): void {
@@ -339,6 +373,7 @@ export class Hand implements EventSource {
     if (held === undefined) return
     const { reader } = this.#parts
     const { state } = held
+    this.#closed(held)
     if (state === 'settling' || state === 'leaving') reader.load.settling--
     else reader.rowLeft(held.cursor, held.bytes, held.key)
     reader.gone(seq)

@@ -78,6 +78,11 @@ export class Lease {
     return this.#state === 'held' && this.#parts.clock.steadyMs() < this.#trustedUntilMs
   }
 
+  /** True once another process may have taken our slots. */
+  get isOver(): boolean {
+    return this.#parts.clock.steadyMs() >= this.#trustedUntilMs - TRUSTED_MS + 1000 * LEASE_S
+  }
+
   /** Gets a member number. Does nothing if it has one. */
   async enter(): Promise<void> {
     if (this.#state === 'held') return

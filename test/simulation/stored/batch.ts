@@ -81,6 +81,23 @@ export async function storedSeedsUntilFound(
   return null
 }
 
+/** @returns the first thing that one of some seeds finds and `says` matches, else the first of all, or null */
+export async function storedFindingLike(
+  log: StoredLog,
+  engine: StoredEngine,
+  seeds: number,
+  says: RegExp,
+): Promise<string | null> {
+  const batch = new StoredBatch(log, engine)
+  let first: string | null = null
+  for (let seed = 1; seed <= seeds; seed++) {
+    const found = await batch.run(seed).catch((error: unknown) => String(error))
+    if (found !== null && says.test(found)) return found
+    first ??= found
+  }
+  return first
+}
+
 /** Runs seeds for some time. @returns the story of the first that fails, or null */
 export async function storedFindingWithin(
   log: StoredLog,

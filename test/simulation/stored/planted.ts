@@ -250,3 +250,54 @@ export const SHARED_PLANTED: readonly Planted[] = [
     instead: 'true',
   },
 ]
+
+/** An assertion of the store that speaks when a rule is broken, with the fault that breaks it. */
+export interface Asserted extends Planted {
+  readonly log: 'sqlite' | 'postgres'
+  readonly says: RegExp
+}
+
+/** One for each invariant of the store. */
+export const ASSERTED_PLANTED: readonly Asserted[] = [
+  {
+    what: 'a key begins its next delivery while one is open',
+    log: 'sqlite',
+    folder: 'primary/events',
+    file: 'key-order.ts',
+    text: 'if (behind !== undefined && parked === undefined) {',
+    instead: 'if (behind === null) {',
+    says: /^EVENT_STORE_BROKEN 1: row \d+ was to begin while row \d+ of its key is open/,
+  },
+  {
+    what: 'a row leaves the hand before its outcome is committed',
+    log: 'sqlite',
+    file: 'hand.ts',
+    text: '    settler.done(held.seq, held.slot)\n  }',
+    instead: '    settler.done(held.seq, held.slot)\n    this.#remove(held.seq)\n  }',
+    says: /^EVENT_STORE_BROKEN 1: (an outcome of row \d+ was written, which was not in hand|row \d+ was to begin)/,
+  },
+  {
+    what: 'a row is handed out after its slot was lost',
+    log: 'postgres',
+    file: 'event-store.ts',
+    text: "if (row.slot !== undefined && row.slot.state !== 'held') return false",
+    instead: '',
+    says: /^EVENT_STORE_BROKEN 1: row \d+ of .+ was to be handed out, whose slot is/,
+  },
+  {
+    what: 'deliveries begin although the lease was not renewed',
+    log: 'postgres',
+    file: 'hand.ts',
+    text: 'this.#parts.isLeaseValid!()) return false',
+    instead: 'true) return false',
+    says: /^EVENT_STORE_BROKEN 1: row \d+ of .+ was begun after the end of the lease/,
+  },
+  {
+    what: 'a row of a blocked key is handed out',
+    log: 'sqlite',
+    file: 'reader.ts',
+    text: "if (key.state !== 'open') return false",
+    instead: '',
+    says: /^EVENT_STORE_BROKEN 1: row \d+ of .+ was to be handed out, whose key is blocked/,
+  },
+]

@@ -109,7 +109,10 @@ export class SimulatedProcess implements Holder {
       relay: null,
       write: (changes) => run.engine.writeStoreChanges(database, changes),
       isAlive: (threadId) => threadId === 0,
-      report: (level, message) => run.tell(() => `log: ${level} ${message}`),
+      report: (level, message) => {
+        run.tell(() => `log: ${level} ${message}`)
+        if (message.startsWith('EVENT_STORE_BROKEN')) run.broken(message)
+      },
     })
     this.letters = new run.engine.StoredLetters(this.hub, this.log, this.durable)
   }

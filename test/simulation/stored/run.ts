@@ -281,6 +281,11 @@ export class StoredRun {
     this.#failure ??= error
   }
 
+  /** An assertion of the store itself has spoken. */
+  broken(message: string): void {
+    this.#failed(new Finding(message))
+  }
+
   judge(work: () => void): void {
     try {
       work()

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { MUTANTS } from '../../mutants/mutants.ts'
 import { PLANTED } from '../../simulation/planted.ts'
-import { SHARED_PLANTED, STORED_PLANTED } from '../../simulation/stored/planted.ts'
+import { ASSERTED_PLANTED, SHARED_PLANTED, STORED_PLANTED } from '../../simulation/stored/planted.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 const SRC = join(ROOT, 'src')
@@ -13,7 +13,10 @@ const SRC = join(ROOT, 'src')
 test('the text that a planted fault replaces stands once in its file', () => {
   const all = [
     ...PLANTED.map((planted) => ({ folder: 'primary/events', ...planted })),
-    ...[...STORED_PLANTED, ...SHARED_PLANTED].map((planted) => ({ folder: 'primary/event-store', ...planted })),
+    ...[...STORED_PLANTED, ...SHARED_PLANTED, ...ASSERTED_PLANTED].map((planted) => ({
+      folder: 'primary/event-store',
+      ...planted,
+    })),
   ]
   const isLost = ({ folder, file, text }: (typeof all)[number]): boolean =>
     readFileSync(join(SRC, folder, file), 'utf8').split(text).length !== 2
