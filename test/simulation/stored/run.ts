@@ -12,7 +12,7 @@ import { SimulatedClock } from '../time.ts'
 import { type Holder, SimulatedDatabase, type SimulatedStore } from './database.ts'
 import { type GroupPlan, StoredOracle } from './oracle.ts'
 import { SimulatedProcess, type StoredLane } from './process.ts'
-import { SimulatedServer } from './server.ts'
+import { type Recorded, SimulatedServer } from './server.ts'
 
 /** The classes that a run is made of: those of the project, or with a fault planted in them. */
 export interface StoredEngine {
@@ -47,6 +47,8 @@ export interface StoredRunOptions {
   steps: number
   /** Told what happens, a line each. */
   tell?: (line: string) => void
+  /** Told what the server does. */
+  record?: (recorded: Recorded) => void
 }
 
 interface StoredPlan {
@@ -185,7 +187,7 @@ export class StoredRun {
   readonly #seed: number
   readonly #tell: ((line: string) => void) | undefined
 
-  constructor(engine: StoredEngine, { log, seed, steps, tell }: StoredRunOptions) {
+  constructor(engine: StoredEngine, { log, seed, steps, tell, record }: StoredRunOptions) {
     this.engine = engine
     this.#isShared = log === 'postgres'
     this.#seed = seed
@@ -207,7 +209,10 @@ export class StoredRun {
         return { member: memory.member, name: `process ${number}` }
       },
     }
-    this.database = log === 'sqlite' ? new SimulatedDatabase(world) : new SimulatedServer(world)
+    this.database =
+      log === 'sqlite'
+        ? new SimulatedDatabase(world)
+        : new SimulatedServer(record === undefined ? world : { ...world, record })
     this.oracle = new StoredOracle({
       isStored: (id, group) => this.#has(IS_STORED[log], id, group),
       latestMs: () => this.clock.latestMs(),

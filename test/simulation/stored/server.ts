@@ -13,7 +13,35 @@ import { Finding } from '../oracle.ts'
 import type { DatabaseFaults, Holder, SimulatedStore } from './database.ts'
 import { named, type Translated, translated } from './statements.ts'
 
+/** What the server has done, in this order: a real one is held against it. */
+export type Recorded =
+  | {
+      what: 'statement'
+      sql: string
+      params: Params
+      outcome: Outcome | null
+      numbers: number[]
+      /** Of the rows with these numbers: chance where they have no key. */
+      slots: { seq: number; slot: number }[]
+      nowMs: number
+    }
+  | { what: 'BEGIN' | 'COMMIT' | 'ROLLBACK' }
+  /** An INSERT of events, or what gives rows to their groups: its rows are those of now, and seen later. */
+  | {
+      what: 'begun'
+      sql: string
+      params: Params
+      numbers: number[]
+      rows: SqlValue[][]
+      columns: string[]
+      nowMs: number
+    }
+  /** @param deleted numbers of the rows that were moved, with their new rows */
+  | { what: 'seen'; columns: string[]; deleted: number[]; inserted: SqlValue[][] }
+
 interface World {
+  /** Told of all that the server does. */
+  record?: (recorded: Recorded) => void
   draw: Draw
   faults: DatabaseFaults
   isHealed: () => boolean
@@ -27,7 +55,7 @@ interface World {
   memberOf: (owner: object) => { member: number; name: string }
 }
 
-interface Outcome {
+export interface Outcome {
   rowCount: number
   rows: unknown[]
 }
@@ -51,7 +79,7 @@ interface Transaction {
   isDrawing: boolean
 }
 
-type Params = readonly SqlValue[]
+export type Params = readonly SqlValue[]
 type Row = Record<string, SqlValue>
 
 /** The statements that SQLite has no words for. Whatever else begins like one of them is refused. */
@@ -89,6 +117,8 @@ export class SimulatedServer implements SimulatedStore {
   readonly #sent = new Map<object, number>()
   /** The last number of `heddle_delivery_seq`: no transaction takes one back. */
   #last = 0
+  /** Drawn by the statement that runs. */
+  #numbers: number[] = []
   #nextXid = 1
   /** Transactions that are under way. */
   readonly #open = new Set<number>()
@@ -179,7 +209,9 @@ export class SimulatedServer implements SimulatedStore {
 
   #nextval(): number {
     if (this.#writer !== null) this.#writer.isDrawing = true
-    return this.#writer?.drawn.shift() ?? ++this.#last
+    const number = this.#writer?.drawn.shift() ?? ++this.#last
+    this.#numbers.push(number)
+    return number
   }
 
   #drawing(): Outcome {
@@ -215,12 +247,14 @@ export class SimulatedServer implements SimulatedStore {
   write(transaction: Transaction): void {
     this.#file.exec('BEGIN')
     this.#writer = transaction
+    this.#world.record?.({ what: 'BEGIN' })
   }
 
   end(transaction: Transaction, sql: 'COMMIT' | 'ROLLBACK'): void {
     if (this.#writer !== transaction) throw new Error('a transaction ends that is not under way')
     this.#file.exec(sql)
     this.#writer = null
+    this.#world.record?.({ what: sql })
     this.#forget(transaction)
     const waiting = this.#waiting
     this.#waiting = []
@@ -248,12 +282,30 @@ export class SimulatedServer implements SimulatedStore {
    */
   run(sql: string, params: Params, settle: Settle, { owner }: Holder, isAlone: boolean, isSlow: boolean): void {
     this.#owner = owner
+    this.#numbers = []
+    const record = (outcome: Outcome | null): void => {
+      const { nowMs, record: told } = this.#world
+      if (told === undefined) return
+      // Whoever gets the rows may take some out.
+      const kept = outcome === null ? null : { ...outcome, rows: [...outcome.rows] }
+      const numbers = this.#numbers
+      const slots =
+        numbers.length === 0
+          ? []
+          : this.all<{ seq: number; slot: number }>(
+              `SELECT seq, slot FROM heddle_delivery WHERE key IS NULL AND seq IN (${numbers.join()})`,
+            )
+      told({ what: 'statement', sql, params, outcome: kept, numbers, slots, nowMs: nowMs() })
+    }
     try {
       if (isAlone && sql.startsWith('INSERT INTO heddle_delivery (grp'))
         return this.#insert(sql, params, settle, isSlow)
       if (isAlone && sql.startsWith('WITH moved AS')) return this.#assign(sql, params, settle)
-      settle.resolve(this.#outcomeOf(sql, params))
+      const outcome = this.#outcomeOf(sql, params)
+      record(outcome)
+      settle.resolve(outcome)
     } catch (error) {
+      record(null)
       const failure = failureOf(error, sql)
       if (error instanceof Finding) this.#world.failed(error)
       else if (failure.kind === 'syntax') this.#world.failed(failure)
@@ -322,6 +374,15 @@ export class SimulatedServer implements SimulatedStore {
     const { columns, rows, hasXid } = this.#newRows(sql, params)
     let xid = hasXid ? this.#newXid() : 0
     const seqs = rows.map(() => ++this.#last)
+    this.#world.record?.({
+      what: 'begun',
+      sql,
+      params,
+      numbers: seqs,
+      rows,
+      columns,
+      nowMs: this.#world.nowMs(),
+    })
     if (xid === 0) later(draw.below(3), () => (xid = this.#newXid()))
     const ms = isSlow ? draw.of([10, 100, 1500]) : draw.is(0.1) ? draw.below(60) : draw.below(3)
     later(hasXid ? ms : 3 + ms, () => {
@@ -329,6 +390,8 @@ export class SimulatedServer implements SimulatedStore {
         this.#open.delete(xid)
         // Its numbers are used up all the same.
         if (!isHealed() && isSlow && draw.is(faults.refused)) return settle.reject(unavailable())
+        const inserted = rows.map((row, n) => [seqs[n]!, ...row])
+        this.#world.record?.({ what: 'seen', columns, deleted: [], inserted })
         for (const [n, row] of rows.entries()) this.#put(columns, row, seqs[n]!)
         settle.resolve({ rowCount: rows.length, rows: [] })
       })
@@ -346,12 +409,17 @@ export class SimulatedServer implements SimulatedStore {
     const fresh = this.#prepare(text.text).raw().all(named(text, params)) as SqlValue[][]
     const xid = this.#newXid()
     const seqs = fresh.map(() => ++this.#last)
+    const names = columns!.split(', ')
+    const { record, nowMs } = this.#world
+    const drawn = { numbers: seqs, rows: fresh.map(([, ...row]) => row), columns: names, nowMs: nowMs() }
+    record?.({ what: 'begun', sql, params, ...drawn })
     later(draw.is(0.1) ? draw.below(60) : draw.below(3), () => {
       this.whenFree(ALWAYS, () => {
         const gone = this.#prepare('DELETE FROM heddle_delivery WHERE seq = ?')
         const moved = new Set(found.flatMap(({ seq }) => (gone.run(seq).changes === 1 ? [seq] : [])))
-        for (const [n, [seq, ...row]] of fresh.entries())
-          if (moved.has(seq as number)) this.#put(columns!.split(', '), row, seqs[n]!)
+        const inserted = fresh.flatMap(([seq, ...row], n) => (moved.has(seq as number) ? [[seqs[n]!, ...row]] : []))
+        for (const [seq, ...row] of inserted) this.#put(names, row, seq as number)
+        record?.({ what: 'seen', columns: names, deleted: [...moved], inserted })
         this.#open.delete(xid)
         settle.resolve({ rowCount: fresh.length, rows: [] })
       })
@@ -440,7 +508,7 @@ function partsOf(sql: string, known: RegExp): string[] {
 
 /** A server has a type for what is true. */
 function withFlags(row: Row): Row {
-  for (const name of Object.keys(row)) if (name.startsWith('has_')) row[name] = row[name] === 1
+  for (const name of Object.keys(row)) if (name.startsWith('has_') && row[name] !== null) row[name] = row[name] === 1
   return row
 }
 
