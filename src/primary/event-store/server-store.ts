@@ -1,7 +1,7 @@
 // Reads the tables of the event store on PostgreSQL: the rows of the slots this process owns.
 import type { Queryable, Row } from '../../contracts/db.ts'
 import { type LogDatabase, ownTransaction } from '../../runtime/event-store/database.ts'
-import { BROKER, type DeliveryRow } from '../../runtime/event-store/delivery-rows.ts'
+import { BROKER } from '../../runtime/event-store/delivery-rows.ts'
 import { type EventColumns, envelopeOf, keyColumnOf, keyIn } from '../../runtime/event-store/event-columns.ts'
 import { deleteRowsOf } from '../../runtime/event-store/server-changes.ts'
 import { unassignedOf } from '../../runtime/event-store/server-rows.ts'
@@ -11,7 +11,7 @@ import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { GroupKind } from '../../transport/store-changes.ts'
 import { HORIZON, type Horizon } from './horizon.ts'
 import type { OwnedSlot, Slots } from './slots.ts'
-import { type ClockJump, deliveryOf, type MovedRow, SqlStore, type StoredGroup } from './sql-store.ts'
+import { type ClockJump, deliveryOf, type MovedRow, SqlStore, type StoredGroup, type Tried } from './sql-store.ts'
 import type { GroupPage, Page } from './store.ts'
 
 // Taken before plugins can replace it.
@@ -47,29 +47,15 @@ interface ServerRow extends EventColumns {
   tried: string | null
   has_older: boolean | null
 }
-const NOT_TRIED = [1, 0, 0, 0, 0, 0, '']
 /** Slot of the last row of a page, which is none: see PAGE. */
 const NO_SLOT = -1
 
-function deliveryRowOf({ seq, place, thread, id, event, envelope, payload, key, tried }: ServerRow): DeliveryRow {
-  const [attempt, deaths, crashes, expires_ms, begun, retry_ms, error] = tried === null ? NOT_TRIED : parseJson(tried)
-  return {
-    seq,
-    place: place ?? seq,
-    thread,
-    id,
-    event,
-    envelope,
-    payload,
-    key,
-    attempt,
-    deaths,
-    crashes,
-    expires_ms,
-    begun,
-    retry_ms,
-    error,
-  }
+const NOT_TRIED: Tried = { attempt: 1, deaths: 0, crashes: 0, expires_ms: 0, begun: 0, retry_ms: 0, error: '' }
+
+function triedOf(column: string | null): Tried {
+  if (column === null) return NOT_TRIED
+  const [attempt, deaths, crashes, expires_ms, begun, retry_ms, error] = parseJson(column)
+  return { attempt, deaths, crashes, expires_ms, begun, retry_ms, error }
 }
 
 /** A group that this process begins to have. */
@@ -220,10 +206,10 @@ export class ServerStore extends SqlStore {
     const slots = new Map(readable.map((owned) => [owned.slot, owned]))
     const since = rows.some(({ place }) => place !== null) ? await this.#replaysSince() : null
     return rows.map((row) =>
-      Object.assign(deliveryOf(deliveryRowOf(row)), {
-        slot: slots.get(Number(row.slot))!,
-        ...(row.has_older === true ? { waits: true } : {}),
-        ...(since === null || !since.has(Number(row.seq)) ? {} : { replayedMs: since.get(Number(row.seq))! }),
+      deliveryOf(row, triedOf(row.tried), {
+        slot: slots.get(Number(row.slot)),
+        replayedMs: since?.get(Number(row.seq)),
+        waits: row.has_older === true,
       }),
     )
   }

@@ -3,7 +3,7 @@ import type { Queryable } from '../../contracts/db.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { type LogDatabase, ownTransaction } from '../../runtime/event-store/database.ts'
 import { ALL_GROUPS, BROKER, type DeliveryRow } from '../../runtime/event-store/delivery-rows.ts'
-import { envelopeOf, frameOf, keyColumnOf, keyOf, timestampOf } from '../../runtime/event-store/event-columns.ts'
+import { type EventColumns, envelopeOf, frameOf, keyColumnOf, keyOf, timestampOf } from '../../runtime/event-store/event-columns.ts'
 import { bytesOf, type EventFrame } from '../../transport/frames/event-frame.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { GroupKind, GroupRow } from '../../transport/store-changes.ts'
@@ -107,7 +107,7 @@ export class SqlStore implements DeliveryStore {
     for (;;) {
       const rows = await this.database.query<DeliveryRow>(sql, params)
       // Asked after the page: what is older than a row of it has its groups, too.
-      if (!(await this.hasUnassigned())) return rows.map(deliveryOf)
+      if (!(await this.hasUnassigned())) return rows.map((row) => deliveryOf(row, row))
       await this.assign()
     }
   }
@@ -303,9 +303,21 @@ export class SqlStore implements DeliveryStore {
   }
 }
 
-export function deliveryOf(row: DeliveryRow): StoredDelivery | MalformedRow {
+/** What has been done with a row. */
+export type Tried = Omit<DeliveryRow, keyof EventColumns | 'place' | 'thread'>
+/** What a server says of a row besides. */
+export type OnServer = Pick<StoredDelivery, 'slot' | 'replayedMs' | 'waits'>
+
+const ON_FILE: OnServer = { slot: undefined, replayedMs: undefined, waits: undefined }
+
+/** One object for each row, always with the same fields: thousands are made a second. */
+export function deliveryOf(
+  row: Omit<DeliveryRow, keyof Tried | 'place'> & { place: number | null },
+  tried: Tried,
+  { slot, replayedMs, waits }: OnServer = ON_FILE,
+): StoredDelivery | MalformedRow {
   const seq = Number(row.seq)
-  const place = Number(row.place)
+  const place = Number(row.place ?? seq)
   try {
     const event = frameOf(row)
     event.payload = bytesOf(event.payload)
@@ -314,13 +326,16 @@ export function deliveryOf(row: DeliveryRow): StoredDelivery | MalformedRow {
       place,
       thread: Number(row.thread),
       event,
-      expiresMs: numberOf(row.expires_ms, 0),
-      attempt: numberOf(row.attempt, 1),
-      deaths: numberOf(row.deaths, 0),
-      error: String(row.error),
-      isBegun: Number(row.begun) === 1,
-      retryMs: numberOf(row.retry_ms, 0),
-      crashes: numberOf(row.crashes, 0),
+      expiresMs: numberOf(tried.expires_ms, 0),
+      attempt: numberOf(tried.attempt, 1),
+      deaths: numberOf(tried.deaths, 0),
+      error: String(tried.error),
+      isBegun: Number(tried.begun) === 1,
+      retryMs: numberOf(tried.retry_ms, 0),
+      crashes: numberOf(tried.crashes, 0),
+      slot,
+      replayedMs,
+      waits,
     }
   } catch (error) {
     return { seq, place, fault: messageOf(error) }

@@ -28,11 +28,11 @@ export interface StoredDelivery {
   /** Processes that crashed while they may have had it in hand. */
   readonly crashes: number
   /** On a server: its slot. */
-  readonly slot?: OwnedSlot
+  readonly slot?: OwnedSlot | undefined
   /** On a server: since when it is the replay of a dead letter, milliseconds since the epoch. */
-  readonly replayedMs?: number
+  readonly replayedMs?: number | undefined
   /** On a server: an older row of its key has no groups yet, and comes late. */
-  readonly waits?: boolean
+  readonly waits?: boolean | undefined
 }
 
 /** A row that holds no delivery, with the reason. */

@@ -194,38 +194,28 @@ export interface Delivery {
 
 /** @param share null: nothing has been done with it */
 export function deliveryOf(queue: DeliveryQueue, event: HubEvent, share: Share | null): Delivery {
-  const delivery: Delivery = {
+  const { attempt, deaths, dueMs, error, blackBox = null, instance = null, span = null } = share ?? NEW
+  return {
     id: 0,
     consumer: queue.consumer,
     queue,
     event,
-    attempt: 1,
-    deaths: 0,
-    blackBox: null,
-    dueMs: 0,
-    isBegun: false,
-    isGivenUp: false,
-    span: null,
-    spanIndex: -1,
-    instance: null,
-    deadlineMs: 0,
-    error: '',
-    isTried: false,
-  }
-  if (share === null) return delivery
-  const { attempt, deaths, dueMs, error, blackBox = null, instance = null, span = null } = share
-  const { isBegun = attempt > 1 || deaths > 0 } = share
-  return Object.assign(delivery, {
     attempt,
     deaths,
-    dueMs: Math.max(0, dueMs),
-    error,
     blackBox,
-    instance,
+    dueMs: Math.max(0, dueMs),
+    isBegun: share?.isBegun ?? (attempt > 1 || deaths > 0),
+    isGivenUp: false,
     span,
-    isBegun,
-  })
+    spanIndex: -1,
+    instance,
+    deadlineMs: 0,
+    error,
+    isTried: false,
+  }
 }
+
+const NEW: Omit<Share, 'group'> = { attempt: 1, deaths: 0, dueMs: 0, error: '' }
 
 /** A tool that a consumer needs is away: of its deliveries one at a time is tried. */
 export interface Outage {
