@@ -2,7 +2,7 @@
 import type { SqlValue } from '../../contracts/db.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { BROKER, type Recipients } from './delivery-rows.ts'
-import { dueMsOf, envelopeOf, keyColumnOf } from './event-columns.ts'
+import { dueMsOf, envelopeOf, isPlain, keyColumnOf } from './event-columns.ts'
 import { IS_DRAWING, MEMBER_THREADS, slotOf } from './server-tables.ts'
 
 /** Maximum number of events of one statement, and the sizes of statements: few, so that each is prepared once. The rest is filled with nulls. */
@@ -10,6 +10,8 @@ export const SERVER_MAX_ROWS = 256
 const SIZES = [1, 4, 16, 64, 128, SERVER_MAX_ROWS]
 
 const COLUMNS = ['id', 'event', 'envelope', 'payload', 'key', 'due_ms', 'expires_ms'] as const
+/** So many of them are enough for events without key, delay and time to live: most are. */
+const PLAIN_COLUMNS = 4
 /** Casts of the first row: a list of values has no table to take types from. */
 const TYPES = ['text', 'text', 'text', 'text', 'text', 'bigint', 'bigint'] as const
 
@@ -26,32 +28,35 @@ const HEAD = { groups: 1, others: 3 } as const
  * $1 is the thread; for rows without subscribed groups $2 is the group and $3 the `place`.
  * `pg_current_xact_id()` gives the transaction its id before it draws a `seq`: the horizon relies on that.
  */
-function textOf(isForGroups: boolean, size: number): string {
+function textOf(isForGroups: boolean, size: number, isPlainText: boolean): string {
   const first = 1 + (isForGroups ? HEAD.groups : HEAD.others)
+  const names = isPlainText ? COLUMNS.slice(0, PLAIN_COLUMNS) : COLUMNS
   const rowOf = (row: number): string => {
-    const columns = COLUMNS.map(
-      (_, column) => `$${first + row * COLUMNS.length + column}${row === 0 ? `::${TYPES[column]}` : ''}`,
+    const columns = names.map(
+      (_, column) => `$${first + row * names.length + column}${row === 0 ? `::${TYPES[column]}` : ''}`,
     )
     return `(${row}, ${columns.join(', ')})`
   }
   const rows = Array.from({ length: size }, (_, row) => rowOf(row)).join(', ')
   const group = isForGroups ? 'g.id' : '$2::integer'
-  const slot = isForGroups ? `CASE WHEN g.member > 0 THEN 0 ELSE ${slotOf('e.key')} END` : slotOf('e.key')
+  const key = isPlainText ? 'NULL::text' : 'e.key'
+  const slot = isForGroups ? `CASE WHEN g.member > 0 THEN 0 ELSE ${slotOf(key)} END` : slotOf(key)
+  const rest = isPlainText ? 'NULL, 0, 0' : 'e.key, e.due_ms, e.expires_ms'
   const join = isForGroups ? ' JOIN heddle_group AS g ON g.event = e.event' : ''
   const place = isForGroups ? 'NULL' : '$3::bigint'
   return `INSERT INTO heddle_delivery (grp, place, slot, thread, event_id, event, envelope, payload, key, due_ms, expires_ms)
-    SELECT ${group}, ${place}, ${slot}, $1::bigint, e.id, e.event, e.envelope, e.payload, e.key, e.due_ms, e.expires_ms
-    FROM (VALUES ${rows}) AS e (n, ${COLUMNS.join(', ')})${join}
+    SELECT ${group}, ${place}, ${slot}, $1::bigint, e.id, e.event, e.envelope, e.payload, ${rest}
+    FROM (VALUES ${rows}) AS e (n, ${names.join(', ')})${join}
     WHERE e.event IS NOT NULL AND ${IS_DRAWING} ORDER BY e.n`
 }
 
 const texts = new Map<string, string>()
 
-function cachedTextOf(isForGroups: boolean, size: number): string {
-  const name = `${isForGroups} ${size}`
+function cachedTextOf(isForGroups: boolean, size: number, isPlainText: boolean): string {
+  const name = `${isForGroups} ${size} ${isPlainText}`
   let text = texts.get(name)
   if (text === undefined) {
-    text = textOf(isForGroups, size)
+    text = textOf(isForGroups, size, isPlainText)
     texts.set(name, text)
   }
   return text
@@ -74,12 +79,15 @@ export function serverInsertStatement(
   const params: SqlValue[] = [threadOf(member, thread)]
   if (recipients === 'later') params.push(unassignedOf(member), subscriptions)
   else if (recipients === 'broker') params.push(BROKER, null)
-  const head = params.length
+  const isPlainText = frames.every(isPlain)
+  const length = params.length + size * (isPlainText ? PLAIN_COLUMNS : COLUMNS.length)
   for (const frame of frames) {
+    params.push(frame.id, frame.event, envelopeOf(frame), frame.payload)
+    if (isPlainText) continue
     const { timestampMs, delayMs, ttlMs, key } = frame
     const expiresMs = ttlMs === 0 ? 0 : Math.ceil(timestampMs + delayMs + ttlMs)
-    params.push(frame.id, frame.event, envelopeOf(frame), frame.payload, keyColumnOf(key), dueMsOf(frame), expiresMs)
+    params.push(keyColumnOf(key), dueMsOf(frame), expiresMs)
   }
-  while (params.length < head + size * COLUMNS.length) params.push(null)
-  return { sql: cachedTextOf(recipients === 'groups', size), params }
+  while (params.length < length) params.push(null)
+  return { sql: cachedTextOf(recipients === 'groups', size, isPlainText), params }
 }
