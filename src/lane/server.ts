@@ -19,6 +19,7 @@ import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { RequestSteps } from '../runtime/endpoint/request-thread.ts'
 import { type EventLog, LogPublisher } from '../runtime/event-log/event-log.ts'
 import { staysInProcess } from '../runtime/event-store/database.ts'
+import { staysInStore } from '../runtime/event-store/event-columns.ts'
 import { writeStoreChanges } from '../runtime/event-store/write-changes.ts'
 import { eventLogOf } from '../runtime/host/bus.ts'
 import { servicesOver } from '../runtime/host/services.ts'
@@ -77,6 +78,7 @@ export class LaneServer {
   readonly #bus: LaneBus
   readonly #publisher: RingPublisher
   readonly #log: EventLog
+  readonly #stored: LogPublisher
   #stopTrimming: () => void = () => {}
   /** Null unless streams carry the events. */
   #streams: ThreadPublisher | null = null
@@ -157,7 +159,8 @@ export class LaneServer {
     const handOn = (frame: EventFrame): void => publisher.handOn(frame, false)
     const services = servicesOver((method, args) => calls.call('#host', method, args))
     const isLogged = settings.eventBusDriver === 'database'
-    const bus = new LaneBus(kernel, isLogged ? new LogPublisher(eventLog, handOn) : publisher, {
+    this.#stored = new LogPublisher(eventLog, handOn)
+    const bus = new LaneBus(kernel, isLogged ? this.#stored : publisher, {
       services,
       log: eventLog,
       handOn,
@@ -334,7 +337,8 @@ export class LaneServer {
       refused: () => this.#bus.storeRefused(),
       log: (level, message, fields) => this.#host.writeLog(level, message, 'event_bus', fields),
     })
-    this.#bus.publisher = this.#streams
+    const [stored, streams] = [this.#stored, this.#streams]
+    this.#bus.publisher = { publish: (frame) => (staysInStore(frame) ? stored : streams).publish(frame) }
   }
 
   #post(message: ToPrimary): void {

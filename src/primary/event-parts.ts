@@ -27,25 +27,36 @@ import type { ProcessDeaths } from './supervision/process-deaths.ts'
 /** Events of the runtime tell what happens in this process: none of them outlives it. */
 const RUNTIME_EVENT = 'runtime.'
 
+/** Stores events that are published in the primary. */
+class PrimaryPublisher {
+  readonly #publisher: LogPublisher
+  readonly #origins = new WeakMap<EventFrame, SubscriberThread | null>()
+
+  constructor(log: EventLog, durable: Durable) {
+    this.#publisher = new LogPublisher(log, (event) => durable.take(event, this.#origins.get(event) ?? null))
+  }
+
+  async publish(event: EventFrame, origin: SubscriberThread | null): Promise<void> {
+    this.#origins.set(event, origin)
+    await this.#publisher.publish(event)
+  }
+}
+
 /** Keeps the events in the database: they are stored first, and delivered by the hub. Requests for a reply live as long as the one who waits. */
 class DatabaseDriver implements EventDriver {
   readonly deadLetters: DeadLetters
   readonly #hub: Hub
-  readonly #publisher: LogPublisher
-  readonly #origins = new WeakMap<EventFrame, SubscriberThread | null>()
+  readonly #publisher: PrimaryPublisher
 
-  constructor(parts: { hub: Hub; log: EventLog; durable: Durable; deadLetters: DeadLetters }) {
-    this.#hub = parts.hub
-    this.#publisher = new LogPublisher(parts.log, (event) =>
-      parts.durable.take(event, this.#origins.get(event) ?? null),
-    )
-    this.deadLetters = parts.deadLetters
+  constructor(hub: Hub, publisher: PrimaryPublisher, deadLetters: DeadLetters) {
+    this.#hub = hub
+    this.#publisher = publisher
+    this.deadLetters = deadLetters
   }
 
   async publish(event: EventFrame, origin: SubscriberThread | null): Promise<void> {
-    if (event.event.startsWith(RUNTIME_EVENT)) return this.#hub.publish(asBytes(event), origin)
-    this.#origins.set(event, origin)
-    await this.#publisher.publish(event)
+    if (event.event.startsWith(RUNTIME_EVENT)) this.#hub.publish(asBytes(event), origin)
+    else await this.#publisher.publish(event, origin)
   }
 
   request(event: EventFrame, origin: SubscriberThread | null, timeoutMs: number): Promise<string> {
@@ -61,6 +72,8 @@ export interface EventParts {
   readonly eventLog: EventLog
   readonly durable: Durable
   readonly logLanes: LogLanes
+  readonly publisher: PrimaryPublisher
+  readonly deadLetters: StoredLetters
   /** Carries the events that are published in the primary. */
   driver: EventDriver
   /** The driver where no database can hold them. */
@@ -118,6 +131,7 @@ export function assembleEvents(
     report: (level, message, fields) => log(level, message, 'event_bus', fields),
   })
   bus.log = { log: eventLog, take: (frame) => durable.take(frame, bus) }
+  const publisher = new PrimaryPublisher(eventLog, durable)
   const deadLetters = new StoredLetters(hub, eventLog, durable)
   const inProcess = new InProcessDriver(hub, deadLetters)
   const parts: EventParts = {
@@ -128,10 +142,9 @@ export function assembleEvents(
     eventLog,
     durable,
     logLanes,
-    driver:
-      settings.eventBusDriver === 'database'
-        ? new DatabaseDriver({ hub, log: eventLog, durable, deadLetters })
-        : inProcess,
+    publisher,
+    deadLetters,
+    driver: settings.eventBusDriver === 'database' ? new DatabaseDriver(hub, publisher, deadLetters) : inProcess,
     inProcess,
     streams: null,
   }
@@ -158,6 +171,8 @@ export async function openStreams(
   const streams = new RedisLog({
     settings,
     hub: parts.hub,
+    stored: parts.deadLetters,
+    store: (event, origin) => parts.publisher.publish(event, origin),
     refused: () => parts.eventLog.memory.refused(),
     refusals: () => parts.eventLog.memory.refusals,
     onReplicaLost,

@@ -23,7 +23,7 @@ import { openObservers, showPages } from './observers.ts'
 import { buildParts, type Parts, type RuntimeOptions } from './parts.ts'
 import { shutDown } from './shutdown.ts'
 import { stripForLanes } from './supervision/lane-permissions.ts'
-import { notShared, refuseOneFile, unreadUrls } from './tools/tool-booter.ts'
+import { notOverRedis, notShared, refuseOneFile, unreadUrls } from './tools/tool-booter.ts'
 import { type PrimaryHost, StrayFaults } from './tools/tool-host.ts'
 
 /** A plugin of the primary that boots for longer holds up no other, milliseconds. */
@@ -183,10 +183,8 @@ export class Runtime {
     await kernel.plugins.ready()
     registrar.serving()
     this.#parts.jobs.start()
-    const usesRedis = settings.eventBusDriver === 'keyvalue_streams'
     this.#clockWatch = new ClockWatch((jumpMs) => {
-      const delays = usesRedis ? 'intervals go on, the Redis server times delayed events' : 'intervals and delays go on'
-      this.log('WARNING', `${jumpText(jumpMs)}: cron jobs are planned anew; ${delays}`, 'scheduler')
+      this.log('WARNING', `${jumpText(jumpMs)}: cron jobs are planned anew; intervals and delays go on`, 'scheduler')
       this.#parts.jobs.clockJumped()
     })
     health.noteStart()
@@ -259,6 +257,8 @@ export class Runtime {
     if (isFirst) for (const warning of notShared(folders, settings)) this.log('WARNING', warning, 'config')
     await this.host.install(folders)
     refuseOneFile(settings, toolbox.get('db'))
+    const warning = notOverRedis(settings, toolbox.get('db'))
+    if (warning !== null) this.log('WARNING', warning, 'event_bus')
     if (!staysInProcess(settings, toolbox.get('db'))) return
     this.log('INFO', 'Events end with this process: no tool db is installed that could keep them', 'event_bus')
     this.#parts.events.driver = this.#parts.events.inProcess

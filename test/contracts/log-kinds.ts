@@ -109,32 +109,40 @@ export const POOLED: LogKind = {
   lacks: {},
 }
 
-export const REDIS: LogKind = {
-  name: 'Redis',
-  place: async (of, hasOwnServer) => {
+/** @param databaseOf makes the database, which keeps the events with a key or a delay */
+function redisWith(name: string, databaseOf: LogKind['place']): LogKind {
+  const place: LogKind['place'] = async (of, hasOwnServer) => {
+    const database = await databaseOf(of, false)
     const args = hasOwnServer ? ['--appendonly', 'yes', '--appendfsync', 'always'] : []
     const server = await redisServer({ ...of, skip: () => {} }, { own: true, args })
-    if (server === null) return null
+    if (server === null || database === null) return null
     const { host, port, password } = server
     const redis = new Redis({ host, port, password })
     redis.on('error', () => {})
     of.after(async () => redis.disconnect())
+    const driver = { EVENT_BUS_DRIVER: 'keyvalue_streams', EVENT_BUS_CLAIM_IDLE_MS: '1000' }
     return {
-      env: { ...server.env, EVENT_BUS_DRIVER: 'keyvalue_streams', EVENT_BUS_CLAIM_IDLE_MS: '1000' },
-      left: () => unfinished(redis),
+      env: { ...database.env, ...server.env, ...driver },
+      left: async () => (await database.left()) + (await unfinished(redis)),
       noted: async (handler) => {
-        let count = 0
+        let count = await database.noted(handler)
         for (const attempts of await redis.keys('heddle:attempts:*'))
           count += (await redis.hkeys(attempts)).filter((field) => field.includes(handler)).length
         return count
       },
       together: async (count) => {
         await until(async () => (await redis.keys('heddle:replica:*')).length >= count, `${count} processes`, 60_000)
+        await database.together(count)
       },
       server: hasOwnServer ? { ...outageOf(server), stop: () => server.stop('SIGKILL') } : null,
     }
-  },
+  }
+  return { name, place }
 }
+
+/** Two processes need the server: a file is one process’s. */
+export const REDIS = redisWith('Redis with PostgreSQL', POSTGRES.place)
+export const REDIS_ALONE = redisWith('Redis with SQLite', SQLITE.place)
 
 /** What a test does to a server of its own. */
 const outageOf = (server: { start(): Promise<void>; freeze(): void; thaw(): void }) => ({

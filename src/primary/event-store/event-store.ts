@@ -7,7 +7,7 @@ import { type Clock, pause } from '../../core/schedule/clock.ts'
 import { until, withTimeout } from '../../core/schedule/waiting.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
 import { BROKER } from '../../runtime/event-store/delivery-rows.ts'
-import { dueMsOf, keyIn } from '../../runtime/event-store/event-columns.ts'
+import { dueMsOf, keyIn, staysInStore } from '../../runtime/event-store/event-columns.ts'
 import { MEMBER_THREADS } from '../../runtime/event-store/server-tables.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { hubEventOf, type SubscriberThread } from '../events/consumer.ts'
@@ -189,7 +189,7 @@ export class EventStore {
           }),
       report: warn,
     })
-    if (this.#relay === null) hub.groups = this.groups
+    hub.groups = this.groups
     this.#trial = new StoreTrial(log, report)
     const { onCommitted } = this.#settler
     this.#settler.onCommitted = (seqs, deleted) => {
@@ -308,26 +308,20 @@ export class EventStore {
   async #begin(): Promise<void> {
     if (this.#state !== 'open') return
     const { memory } = this.#options.log
-    if (this.#relay === null) {
-      this.#store.recipients = 'groups'
-      this.groups.begin()
-      this.#storeGroups()
-      const stored = this.#groupsStored.then(() => {
-        memory.recipients = 'groups'
-      })
-      await this.#store.takeBackRelayed()
-      // A database that takes no changes does not hold up the start.
-      await withTimeout(stored, GROUPS_STORED_MS, undefined, this.#clock)
-    } else {
-      // Rows that an earlier process stored for groups are still delivered to them.
-      this.groups.resume()
+    this.#store.areGroupsKnown = true
+    this.groups.begin()
+    this.#storeGroups()
+    const stored = this.#groupsStored.then(() => {
+      memory.recipients = 'groups'
+    })
+    if (this.#relay === null) await this.#store.takeBackRelayed()
+    else {
       await this.#members?.store.joinBroker()
       this.reader.add(BROKER_GROUP)
       this.#members?.slots.add(BROKER_GROUP)
-      this.#store.recipients = 'broker'
-      memory.recipients = 'broker'
-      this.#storeGroups()
     }
+    // A database that takes no changes does not hold up the start.
+    await withTimeout(stored, GROUPS_STORED_MS, undefined, this.#clock)
     this.#begunMs = this.#clock.steadyMs()
     if (memory.recipients !== 'later') await this.#assign()
     await this.#due.open(this.hand.lastBefore)
@@ -353,7 +347,7 @@ export class EventStore {
   /** Gives rows that were stored before the groups were known to the groups. */
   async #assign(): Promise<void> {
     const store = this.#store
-    if (store.recipients === null || !(await store.hasUnassigned())) return
+    if (!store.areGroupsKnown || !(await store.hasUnassigned())) return
     await store.assign()
     this.reader.rangAll()
   }
@@ -362,7 +356,7 @@ export class EventStore {
   subscribed(): void {
     this.#subscriptions++
     // They are stored with those of the boot.
-    if (this.#store.recipients === null) return
+    if (!this.#store.areGroupsKnown) return
     // Events published meanwhile wait for all groups.
     this.#begunMs = this.#clock.steadyMs()
     this.#storeGroups()
@@ -498,7 +492,7 @@ export class EventStore {
 
   #look(): void {
     this.#trial.look(this.#clock.steadyMs())
-    if (this.#relay === null) this.#retry(() => this.groups.look())
+    this.#retry(() => this.groups.look())
     if (this.#clock.steadyMs() - this.#begunMs > UNASSIGNED_MS) this.#options.log.memory.forgetLater()
     this.#retry(() => this.#assign())
     this.#retry(() => this.#recount())
@@ -557,7 +551,7 @@ export class EventStore {
   take(event: EventFrame, origin: SubscriberThread | null): void {
     if (this.#isAdopted) this.#record(event, origin)
     else if (this.#unrecorded.length < UNRECORDED_MAX) this.#unrecorded.push({ event, origin })
-    const isRelayed = this.#relay !== null
+    const isRelayed = this.#isRelayed(event)
     this.#rows += isRelayed ? 1 : this.groups.countOf(event.event)
     this.#count()
     const dueMs = dueMsOf(event)
@@ -566,25 +560,30 @@ export class EventStore {
     else this.reader.rang(isRelayed ? '' : event.event)
   }
 
+  #isRelayed(event: EventFrame): boolean {
+    return this.#relay !== null && !staysInStore(event)
+  }
+
+  /** The driver records those of the broker, when it has them. */
   #record(event: EventFrame, origin: SubscriberThread | null): void {
     if (origin !== null) this.#recorded.set(origin.threadId, event.id)
-    if (this.#relay === null) this.#options.hub.record(event, origin)
+    if (!this.#isRelayed(event)) this.#options.hub.record(event, origin)
   }
 
   /** Records an event whose lane died before it could send the doorbell. */
-  #recordLost({ seq, thread: number, event }: StoredDelivery): void {
+  #recordLost({ group }: Cursor, { seq, thread: number, event }: StoredDelivery): void {
     const member = this.#members?.lease.id ?? 0
     if (seq <= this.hand.lastBefore || Math.floor(number / MEMBER_THREADS) !== member) return
     const thread = number % MEMBER_THREADS
     if ((this.#recorded.get(thread) ?? '') >= event.id || this.#options.isAlive(thread)) return
     this.#recorded.set(thread, event.id)
-    if (this.#relay === null) this.#options.hub.record(event, null)
+    if (group.kind !== 'broker') this.#options.hub.record(event, null)
   }
 
   #give(cursor: Cursor, row: StoredDelivery): boolean {
     // The slot was lost or began to drain since the page was read.
     if (row.slot !== undefined && row.slot.state !== 'held') return false
-    this.#recordLost(row)
+    this.#recordLost(cursor, row)
     if (cursor.group.kind !== 'broker') return this.hand.give(cursor, row)
     const { event, seq, expiresMs } = row
     event.seq = seq

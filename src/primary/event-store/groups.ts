@@ -171,15 +171,6 @@ export class Groups implements GroupWatcher {
     for (const event of new Set([...this.#parts.hub.workloads()].map((consumer) => consumer.event))) this.#sync(event)
   }
 
-  /** With a broker: what is stored for groups already is delivered, and nothing is added. */
-  resume(): void {
-    for (const entry of this.#entries.values()) {
-      if (!this.#parts.hub.hasConsumer(entry.event, entry.name)) continue
-      entry.state = 'here'
-      this.#parts.onHere(entry)
-    }
-  }
-
   /** Compares the subscribers of an event with its groups. */
   #sync(event: string): void {
     const { hub, clock } = this.#parts

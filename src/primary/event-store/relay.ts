@@ -26,8 +26,7 @@ export interface RelayOptions {
 export interface Relayed {
   /** Its payload is a string of bytes. */
   event: EventFrame
-  /** When it is due and when it expires, milliseconds since the epoch; 0: at once, never. */
-  dueMs: number
+  /** When it expires, milliseconds since the epoch; 0: never. */
   expiresMs: number
   origin: SubscriberThread | null
   /** The broker has it. */
@@ -56,9 +55,8 @@ export class Relay {
     return this.#waiting.size + this.#underWay === 0
   }
 
-  take(given: Omit<Relayed, 'dueMs'>): void {
-    const { delayMs } = given.event
-    this.#waiting.push({ ...given, dueMs: delayMs === 0 ? 0 : this.#options.clock.nowMs() + delayMs })
+  take(given: Relayed): void {
+    this.#waiting.push(given)
     if (this.#underWay === 0) void this.#run()
   }
 
@@ -83,27 +81,19 @@ export class Relay {
     }
   }
 
-  /** Never two of one key: the first might fail, and the second not. */
   #nextBatch(): Relayed[] {
     const batch: Relayed[] = []
-    const keys = new Set<string>()
     while (!this.#isClosed && batch.length < BATCH_MAX) {
-      const next = this.#waiting.peek()
+      const next = this.#waiting.shift()
       if (next === undefined) break
-      const { key } = next.event
-      if (key !== null && keys.has(key)) break
-      if (key !== null) keys.add(key)
       batch.push(next)
-      this.#waiting.shift()
     }
     return batch
   }
 
-  #send({ event, dueMs, expiresMs, origin }: Relayed): Promise<void> {
-    const { timestampMs } = event
-    const delayMs = dueMs === 0 ? 0 : Math.max(0, dueMs - this.#options.clock.nowMs())
-    const ttlMs = expiresMs === 0 ? 0 : expiresMs - timestampMs - delayMs
-    return this.#options.send({ ...event, payload: textOf(event), delayMs, ttlMs }, origin)
+  #send({ event, expiresMs, origin }: Relayed): Promise<void> {
+    const ttlMs = expiresMs === 0 ? 0 : expiresMs - event.timestampMs
+    return this.#options.send({ ...event, payload: textOf(event), ttlMs }, origin)
   }
 
   /** False when it is to be sent again. */

@@ -433,16 +433,12 @@ export class ServerStore extends SqlStore {
 
   /** Gives rows that members stored before their groups were known to the groups, at their places. */
   override async assign(): Promise<void> {
-    const isForGroups = this.recipients !== 'broker'
     const from = DELIVERY.split(', ')
       .map((column) => `d.${column}`)
       .join(', ')
-    const group = isForGroups ? 'g.id' : String(BROKER)
-    const slot = isForGroups ? 'CASE WHEN g.member > 0 THEN 0 ELSE d.slot END' : 'd.slot'
-    const join = isForGroups ? ' JOIN heddle_group AS g ON g.event = d.event' : ''
     await this.database.execute(
       `WITH moved AS (DELETE FROM heddle_delivery WHERE ${ASSIGNABLE} AND ${IS_DRAWING} RETURNING *)
-       INSERT INTO heddle_delivery (place, grp, slot, ${DELIVERY}) SELECT d.seq, ${group}, ${slot}, ${from} FROM moved AS d${join} ORDER BY d.seq`,
+       INSERT INTO heddle_delivery (place, grp, slot, ${DELIVERY}) SELECT d.seq, g.id, CASE WHEN g.member > 0 THEN 0 ELSE d.slot END, ${from} FROM moved AS d JOIN heddle_group AS g ON g.event = d.event ORDER BY d.seq`,
     )
   }
 }

@@ -74,8 +74,8 @@ export class SqlStore implements DeliveryStore {
   readonly #groupsAreStored: () => Promise<void>
   /** So many inserts for groups that there will be are known to have theirs. */
   #assigned = -1
-  /** Whom rows are for that were inserted before the groups were known; null: nobody knows yet. */
-  recipients: 'groups' | 'broker' | null = null
+  /** True once rows that were inserted before the groups were known may be given to them. */
+  areGroupsKnown = false
 
   /**
    * @param memory of the log
@@ -279,7 +279,7 @@ export class SqlStore implements DeliveryStore {
   /** Gives the groups the rows that were inserted before they were known, at their places. */
   async assign(): Promise<void> {
     await this.#groupsAreStored()
-    await ownTransaction(this.database, (tx) => this.#assign(tx, this.recipients !== 'broker'))
+    await ownTransaction(this.database, (tx) => this.#assign(tx))
   }
 
   /** Events that waited for a broker are for the groups. */
@@ -288,16 +288,15 @@ export class SqlStore implements DeliveryStore {
       await this.database.execute(`UPDATE heddle_delivery SET grp = ${ALL_GROUPS} WHERE grp = ${BROKER} AND ${which}`)
   }
 
-  async #assign(tx: Queryable, isForGroups: boolean): Promise<void> {
-    const group = isForGroups ? 'g.id' : String(BROKER)
-    const join = isForGroups ? ' CROSS JOIN heddle_group AS g ON g.event = d.event' : ''
+  async #assign(tx: Queryable): Promise<void> {
     const columns = 'thread, event_id, event, envelope, payload, key, due_ms, expires_ms'
     const from = columns
       .split(', ')
       .map((column) => `d.${column}`)
       .join(', ')
     await tx.execute(
-      `INSERT INTO heddle_delivery (place, grp, ${columns}) SELECT d.seq, ${group}, ${from} FROM heddle_delivery AS d${join} WHERE d.grp = ${ALL_GROUPS} ORDER BY d.seq`,
+      `INSERT INTO heddle_delivery (place, grp, ${columns}) SELECT d.seq, g.id, ${from} FROM heddle_delivery AS d
+       CROSS JOIN heddle_group AS g ON g.event = d.event WHERE d.grp = ${ALL_GROUPS} ORDER BY d.seq`,
     )
     await tx.execute(`DELETE FROM heddle_delivery WHERE grp = ${ALL_GROUPS}`)
   }

@@ -13,6 +13,7 @@ import { RedisClient } from '../../stores/redis/client.ts'
 import { WriteProbe } from '../../stores/redis/write-probe.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { Consumer, SubscriberThread } from '../events/consumer.ts'
+import type { DeadLetters } from '../events/dead-letters.ts'
 import type { Hub } from '../events/hub.ts'
 import { StreamClaims } from './claims.ts'
 import { DelayedEvents } from './delayed.ts'
@@ -36,6 +37,10 @@ const OPEN_LOOK_MS = 5
 export interface RedisLogOptions {
   settings: Settings
   hub: Hub
+  /** The dead letters in the database. */
+  stored: DeadLetters
+  /** Stores an event that stays in the database. */
+  store: (event: EventFrame, origin: SubscriberThread | null) => Promise<void>
   /** A thread of this process tells that the store has not taken an event. */
   refused: () => void
   /** How often that was told. */
@@ -103,6 +108,8 @@ export class RedisLog {
       settings,
       own: this.#own,
       published: (event, origin) => this.record(event, origin),
+      store: options.store,
+      stored: options.stored,
       dropped: hub.deadLetters.dropped,
     })
 
@@ -111,7 +118,7 @@ export class RedisLog {
     this.#places = new StreamPlaces({ redis, events: () => [...this.#groups.values()].map(({ event }) => event) })
     this.#settlements = new StreamSettlements({
       redis,
-      letters: this.driver.deadLetters,
+      letters: this.driver.letters,
       replica,
       consumer,
       isOurs: () => this.#lock.isHeld,

@@ -2,15 +2,17 @@
 import { randomBytes } from 'node:crypto'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { staysInStore } from '../../runtime/event-store/event-columns.ts'
 import { replyChannelOf, streamOf } from '../../runtime/streams/keys.ts'
 import type { ThreadPublisher } from '../../runtime/streams/publisher.ts'
 import { listGroups, type ReplyOutcome } from '../../runtime/streams/stream-commands.ts'
 import { RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
-import type { DroppedLetters } from '../events/dead-letters.ts'
+import type { DeadLetters, DroppedLetters } from '../events/dead-letters.ts'
 import type { EventDriver } from '../events/event-driver.ts'
 import { StreamDeadLetters } from './dead-letters.ts'
+import { LettersOfBoth } from './letters-of-both.ts'
 
 interface OpenRequest {
   readonly event: string
@@ -103,6 +105,10 @@ export interface StreamDriverOptions {
   own: ThreadPublisher
   /** Told of each event that the store has taken. */
   published: (event: EventFrame, origin: SubscriberThread | null) => void
+  /** Stores an event that stays in the database. */
+  store: (event: EventFrame, origin: SubscriberThread | null) => Promise<void>
+  /** The dead letters in the database. */
+  stored: DeadLetters
   /** Counts the letters that were dropped for new ones. */
   dropped: DroppedLetters
 }
@@ -110,24 +116,28 @@ export interface StreamDriverOptions {
 /** Publishes, requests and keeps dead letters for the primary, by the streams. */
 export class StreamDriver implements EventDriver {
   readonly #options: StreamDriverOptions
-  readonly deadLetters: StreamDeadLetters
+  /** Those in Redis. */
+  readonly letters: StreamDeadLetters
+  readonly deadLetters: LettersOfBoth
   readonly #listening: RedisClient
   readonly #replies: Replies
 
   constructor(options: StreamDriverOptions) {
     this.#options = options
-    const { settings, own, dropped } = options
-    this.deadLetters = new StreamDeadLetters(own.redis, {
+    const { settings, own, stored, dropped } = options
+    this.letters = new StreamDeadLetters(own.redis, {
       maxBytes: settings.eventBusMaxDeadBytes,
       onCut: (letters) => dropped.add(letters),
     })
+    this.deadLetters = new LettersOfBoth(this.letters, stored)
     // The primary's own connection logs the state of the store: this one would log the same.
     this.#listening = new RedisClient(settings, { name: `heddle:${settings.replicaId}:replies`, log: () => {} })
     this.#replies = new Replies(this.#listening, settings.replicaId)
   }
 
   async publish(event: EventFrame, origin: SubscriberThread | null): Promise<void> {
-    const { own, published } = this.#options
+    const { own, published, store } = this.#options
+    if (staysInStore(event)) return store(event, origin)
     await own.publish(event)
     published(event, origin)
   }

@@ -39,6 +39,19 @@ export function refuseOneFile({ processes }: Pick<Settings, 'processes'>, db: ob
   )
 }
 
+/** What a start says of events with a key or a delay, which Redis does not get; null where all processes share them. @param db an instance of the tool */
+export function notOverRedis(
+  { eventBusDriver }: Pick<Settings, 'eventBusDriver'>,
+  db: object | undefined,
+): string | null {
+  if (eventBusDriver !== 'keyvalue_streams') return null
+  const dialect = logDatabaseOf(db)?.dialect
+  if (dialect === 'postgres') return null
+  if (dialect === undefined)
+    return 'Events with a key or a delay are refused: db stores them, and no tool db is installed that can'
+  return 'Events with a key or a delay stay in the process that publishes them: db stores them, and processes do not share SQLite. With several processes use PostgreSQL (TOOLS=postgres)'
+}
+
 /**
  * Warnings of URLs that are set while nothing reads them: a URL chooses no implementation.
  * @param folders the implementations in use

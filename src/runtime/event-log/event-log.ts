@@ -11,6 +11,7 @@ import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { LogDatabase } from '../event-store/database.ts'
 import { INSERT_MAX, insertStatement, type Recipients, sizeFor } from '../event-store/delivery-rows.ts'
+import { staysInStore } from '../event-store/event-columns.ts'
 import { SERVER_MAX_ROWS, serverInsertStatement } from '../event-store/server-rows.ts'
 
 /** Maximum number of events of a thread that wait for their commit. */
@@ -124,27 +125,38 @@ export class EventLog {
   readonly chance: Chance
   readonly #database: () => LogDatabase | null
   readonly #maxStored: number
+  readonly #hasBroker: boolean
   /** Since when each insertion on a server is under way, by `steadyMs`, the oldest first. */
   readonly #open = new Map<object, number>()
   #isWatching = false
 
   /**
    * @param database asked when it is needed: the tools are installed later
-   * @param maxStored EVENT_BUS_MAX_STORED
+   * @param settings EVENT_BUS_MAX_STORED, and whether a message broker gets the events without key and delay
    */
-  constructor(memory: LogMemory, database: () => LogDatabase | null, maxStored: number, clock: Clock, chance: Chance) {
+  constructor(
+    memory: LogMemory,
+    database: () => LogDatabase | null,
+    { maxStored, hasBroker }: { maxStored: number; hasBroker: boolean },
+    clock: Clock,
+    chance: Chance,
+  ) {
     this.memory = memory
     this.clock = clock
     this.chance = chance
     this.#database = database
     this.#maxStored = maxStored
+    this.#hasBroker = hasBroker
   }
 
   /** @throws EVENT_BUS_UNAVAILABLE where no database can hold the log */
   get database(): LogDatabase {
     const database = this.#database()
     if (database !== null) return database
-    throw new HeddleError('EVENT_BUS_UNAVAILABLE', 'No tool db is installed that the event log knows how to use')
+    throw new HeddleError(
+      'EVENT_BUS_UNAVAILABLE',
+      'No tool db is installed that can store events: those with a key or a delay, and those of transactions, need one',
+    )
   }
 
   /** True when a statement goes to a server: two of one thread may be committed in any order. */
@@ -172,6 +184,8 @@ export class EventLog {
   /** Resolves when the tables are there. @throws EVENT_BUS_UNAVAILABLE after 5 s */
   async opened(): Promise<void> {
     if (this.memory.isOpen) return
+    // Without a database it would never open.
+    void this.database
     await until(() => this.memory.isOpen, this.clock.steadyMs() + OPEN_WAIT_MS, { clock: this.clock })
     if (!this.memory.isOpen)
       throw new HeddleError('EVENT_BUS_UNAVAILABLE', 'The event log is not open: the log says why')
@@ -184,9 +198,13 @@ export class EventLog {
    */
   insertion(frames: readonly EventFrame[], isOwn = false): Insertion {
     const recipients = isOwn ? 'later' : this.memory.recipients
-    const isLater = recipients === 'later'
+    const relayed = this.#hasBroker ? frames.filter((frame) => !staysInStore(frame)) : []
+    const kept = relayed.length === 0 ? frames : frames.filter(staysInStore)
+    const isLater = recipients === 'later' && kept.length > 0
     if (isLater) this.memory.beginLater()
-    const insertion = { statements: this.#statements(frames, recipients), isLater }
+    const statements = this.#statements(kept, recipients)
+    if (relayed.length > 0) statements.push(...this.#statements(relayed, 'broker'))
+    const insertion = { statements, isLater }
     if (this.isOnServer) this.#watch(insertion)
     return insertion
   }

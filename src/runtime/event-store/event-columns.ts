@@ -83,6 +83,10 @@ export function dueMsOf({ timestampMs, delayMs }: Pick<EventFrame, 'timestampMs'
 /** The other columns of such a row are the same each time. */
 export const isPlain = ({ key, delayMs, ttlMs }: EventFrame): boolean => key === null && delayMs === 0 && ttlMs === 0
 
+/** True for an event that no message broker gets: the store keeps its order and its time. */
+export const staysInStore = ({ key, delayMs }: Pick<EventFrame, 'key' | 'delayMs'>): boolean =>
+  key !== null || delayMs > 0
+
 /** As JSON: a key may have characters that a database does not store. */
 export const keyColumnOf = (key: string | null): string | null => (key === null ? null : toJson(key))
 

@@ -28,7 +28,9 @@ const { parse: parseJson } = JSON
 /** The durable log as this thread writes it. */
 export function eventLogOf({ settings, shared, toolbox }: ThreadKernel): EventLog {
   const database = (): LogDatabase | null => logDatabaseOf(toolbox.get('db'))
-  return new EventLog(new LogMemory(shared.log), database, settings.eventBusMaxStored, SYSTEM_CLOCK, SYSTEM_CHANCE)
+  const { eventBusMaxStored: maxStored, eventBusDriver } = settings
+  const of = { maxStored, hasBroker: eventBusDriver === 'keyvalue_streams' }
+  return new EventLog(new LogMemory(shared.log), database, of, SYSTEM_CLOCK, SYSTEM_CHANCE)
 }
 
 /** The bus of a thread's plugins. How an event leaves the thread, and how its records come in, is the thread's own. */

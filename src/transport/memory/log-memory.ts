@@ -9,8 +9,8 @@
  *   bytes 20–23  PARKED   Int32: those of them that wait behind dead letters, as the primary counts them
  *   bytes 24–27  IS_OPEN  Int32: 1 from when the tables are there. The primary alone sets it.
  *   bytes 28–31  REFUSALS Int32: how often a thread could not store events. The primary tries then whether it can.
- *   bytes 32–35  RECIPIENTS Int32: whom events are stored for: 0: all groups that there will be, 1: the groups that there are, 2: the message broker.
- *                         The primary alone sets it.
+ *   bytes 32–35  RECIPIENTS Int32: whom events are stored for: 0: all groups that there will be, 1: the groups that there are. The primary alone
+ *                         sets it.
  *   bytes 36–39  SUBSCRIBING Int32: how often somebody has subscribed after the boot. The thread counts up before it tells the primary.
  *   bytes 40–43  SUBSCRIBED Int32: how many of those have their groups stored, as the primary knows. While there are more, RECIPIENTS is 0 for
  *                         all: what is published right after `subscribe` is for that subscriber, too.
@@ -31,7 +31,7 @@ const SUBSCRIBING = 9
 const SUBSCRIBED = 10
 const LATER_BEGUN = 11
 const LATER_ENDED = 12
-const RECIPIENTS_NAMED = ['later', 'groups', 'broker'] as const
+const RECIPIENTS_NAMED = ['later', 'groups'] as const
 
 export const LOG_MEMORY_BYTES = 56
 
@@ -87,12 +87,12 @@ export class LogMemory {
     store(this.#words, STORED, deliveries)
   }
 
-  get recipients(): 'later' | 'groups' | 'broker' {
+  get recipients(): 'later' | 'groups' {
     const recipients = RECIPIENTS_NAMED[load(this.#words, RECIPIENTS)]!
     return recipients === 'groups' && !this.areGroupsStored ? 'later' : recipients
   }
 
-  set recipients(recipients: 'later' | 'groups' | 'broker') {
+  set recipients(recipients: 'later' | 'groups') {
     store(this.#words, RECIPIENTS, RECIPIENTS_NAMED.indexOf(recipients))
   }
 

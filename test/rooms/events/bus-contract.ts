@@ -15,10 +15,12 @@ import { busIsWatched } from './contract/watching.ts'
 /**
  * What every transport of events does, over three lanes and the primary of one process.
  * @param environment of a process that has the transport; null when it cannot be had, and the test has been skipped
+ * @param options `keepsReplays`: its dead letters can be edited, and those that were replayed are kept with the outcome
  */
 export function runBusContract(
   name: string,
   environment: (t: TestContext) => Promise<Record<string, string> | null>,
+  { keepsReplays = true } = {},
 ): void {
   test(`the bus contract: ${name}`, async (t) => {
     const env = await environment(t)
@@ -26,7 +28,7 @@ export function runBusContract(
     const heddle = await startHeddle(t, { domains: DOMAINS, lanes: LANES, env })
     await reachesSubscribers(t, heddle)
     await failuresAreKept(t, heddle)
-    await lettersAreManaged(t, heddle)
+    await lettersAreManaged(t, heddle, keepsReplays)
     await concurrencyIsBounded(t, heddle)
     await timesAreKept(t, heddle)
     await requestsAreAnswered(t, heddle)

@@ -90,10 +90,8 @@ export const STORED_PLANTED: readonly Planted[] = [
   {
     what: 'rows that were stored before the groups were known come last',
     file: 'sql-store.ts',
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: text of the source
-    text: 'SELECT d.seq, ${group}',
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: text of the source
-    instead: 'SELECT NULL, ${group}',
+    text: 'SELECT d.seq, g.id',
+    instead: 'SELECT NULL, g.id',
   },
   {
     what: 'what is due first is not looked for at the start',

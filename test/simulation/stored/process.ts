@@ -75,7 +75,13 @@ export class SimulatedProcess implements Holder {
     const database = run.database.connect(this)
     const clock = run.clockOf(this)
     this.memory = new SimulatedMemory(run.clock.steadyMs)
-    this.log = new EventLog(this.memory, () => database, plan.maxStored, clock, run.draw)
+    this.log = new EventLog(
+      this.memory,
+      () => database,
+      { maxStored: plan.maxStored, hasBroker: false },
+      clock,
+      run.draw,
+    )
     this.hub = new run.engine.Hub({
       maxQueue: plan.maxQueue,
       clock,
@@ -278,7 +284,13 @@ export class StoredLane implements Holder {
   #publisherOn(database: LogDatabase): LogPublisher {
     const { plan, draw } = this.#run
     const process = this.#process
-    const log = new EventLog(process.memory, () => database, plan.maxStored, this.#run.clockOf(this), draw)
+    const log = new EventLog(
+      process.memory,
+      () => database,
+      { maxStored: plan.maxStored, hasBroker: false },
+      this.#run.clockOf(this),
+      draw,
+    )
     return new LogPublisher(log, (frame) => {
       const stored = { ...frame }
       this.#say(() => process.durable.take(stored, process.subscribers.threadOf(this.asLane)))

@@ -10,11 +10,11 @@ test('log memory: each value has a place of its own', () => {
   log.open(7)
   log.stored = 3
   log.parked = 2
-  log.recipients = 'broker'
+  log.recipients = 'groups'
   log.refused()
   assert.deepEqual(
     [log.isOpen, log.member, log.stored, log.parked, log.recipients, log.refusals],
-    [true, 7, 3, 2, 'broker', 1],
+    [true, 7, 3, 2, 'groups', 1],
   )
 })
 

@@ -16,7 +16,7 @@ const find = async (heddle: Heddle, page: object): Promise<Letter[]> =>
   (await post(heddle, '/dead-letters/find', page)).letters
 
 /** Many dead letters at a time, and their payloads. */
-export async function lettersAreManaged(t: TestContext, heddle: Heddle): Promise<void> {
+export async function lettersAreManaged(t: TestContext, heddle: Heddle, keepsReplays: boolean): Promise<void> {
   const fail = async (tag: string): Promise<string> =>
     (await post(heddle, '/publish', { event: 'failing', payload: { tag, failures: 9 } })).id
   const lettersOf = (ids: string[]) =>
@@ -46,13 +46,25 @@ export async function lettersAreManaged(t: TestContext, heddle: Heddle): Promise
       return now.filter(({ id }) => letters.some((old) => old.id === id)).length === 1 ? now : undefined
     }, 'two new letters')
     const told = await find(heddle, { ids: letters.map(({ id }) => id), replayed: true })
-    assert.equal(told.length, 2)
+    assert.equal(told.length, keepsReplays ? 2 : 0)
     for (const { event_id, replay } of told) {
       assert.deepEqual([replay!.outcome, replay!.error], ['failed', 'attempt 3 failed'])
       assert.equal(replay!.letter, again.find((letter) => letter.event_id === event_id)!.id)
     }
     for (const { id } of again) await heddle.json(`/dead-letters/${id}`, { method: 'DELETE' })
   })
+
+  if (!keepsReplays) {
+    await t.test('an edit is refused, and the letter stays as it is', async () => {
+      const [letter] = await lettersOf([await fail('to edit')])
+      const { id } = letter!
+      assert.equal((await post(heddle, '/dead-letters/edit', { id, payload: {} })).code, 'EVENT_OPTIONS_INVALID')
+      assert.equal((await post(heddle, '/dead-letters/payload', { id })).payload.tag, 'to edit')
+      await heddle.json(`/dead-letters/${id}`, { method: 'DELETE' })
+      assert.equal((await post(heddle, '/dead-letters/edit', { id, payload: {} })).done, false)
+    })
+    return
+  }
 
   await t.test('an edited letter is replayed with its new payload, and told from the original', async () => {
     const event = await fail('to edit')

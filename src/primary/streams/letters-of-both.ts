@@ -1,0 +1,87 @@
+// The dead letters in Redis and those in the database, as one list.
+import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { type DeadLetters, LetterPage } from '../events/dead-letters.ts'
+import type { StreamDeadLetters } from './dead-letters.ts'
+
+const IN_REDIS = /^dl_(\d{1,15})-\d{1,15}$/
+/** A UUID of version 7 begins with the time: 12 hexadecimal digits. */
+const IN_DATABASE = /^dl_([0-9a-f]{12})[0-9a-f]{20}$/
+
+/** When a letter was stored, milliseconds since the epoch, as its id says; null: no store has given such an id. */
+function atMsOf(id: string): number | null {
+  const inRedis = IN_REDIS.exec(id)
+  if (inRedis !== null) return Number(inRedis[1])
+  const inDatabase = IN_DATABASE.exec(id)
+  return inDatabase === null ? null : Number.parseInt(inDatabase[1]!, 16)
+}
+
+/** Lists both in the order of their times. Of one millisecond those in Redis come first. */
+export class LettersOfBoth implements DeadLetters {
+  readonly #inRedis: StreamDeadLetters
+  readonly #inDatabase: DeadLetters
+
+  constructor(inRedis: StreamDeadLetters, inDatabase: DeadLetters) {
+    this.#inRedis = inRedis
+    this.#inDatabase = inDatabase
+  }
+
+  async list(wanted: DeadLetterPage = {}): Promise<DeadLetter[]> {
+    const [redis, database] = await Promise.all([
+      pageOf(this.#inRedis, { ...wanted, ...beforeInRedis(wanted.before) }),
+      pageOf(this.#inDatabase, { ...wanted, ...beforeInDatabase(wanted.before) }),
+    ])
+    const newestFirst = [...database.letters.reverse(), ...redis.letters.reverse()]
+    newestFirst.sort((a, b) => (atMsOf(b.id) ?? 0) - (atMsOf(a.id) ?? 0))
+    const page = new LetterPage(wanted)
+    for (const letter of newestFirst)
+      if (page.add([letter]) || letter.id === redis.goesOnAfter || letter.id === database.goesOnAfter) break
+    return page.oldestFirst()
+  }
+
+  #of(id: string): Pick<DeadLetters, 'payload' | 'replay' | 'delete'> {
+    return IN_REDIS.test(id) ? this.#inRedis : this.#inDatabase
+  }
+
+  async payload(id: string): Promise<string | null> {
+    return this.#of(id).payload(id)
+  }
+
+  async replay(id: string): Promise<boolean> {
+    return this.#of(id).replay(id)
+  }
+
+  async delete(id: string): Promise<boolean> {
+    return this.#of(id).delete(id)
+  }
+
+  /** @throws EVENT_OPTIONS_INVALID for a letter in Redis */
+  async edit(id: string, json: string, keys: string): Promise<boolean> {
+    if (!IN_REDIS.test(id)) return this.#inDatabase.edit(id, json, keys)
+    throw new HeddleError(
+      'EVENT_OPTIONS_INVALID',
+      `The dead letter ${id} is in Redis, where none can be edited: publish the event again and delete the letter`,
+    )
+  }
+}
+
+/** A page of one store. `goesOnAfter`: its oldest letter, if the store has older ones. */
+async function pageOf(store: Pick<DeadLetters, 'list'>, wanted: DeadLetterPage) {
+  const letters = await store.list(wanted)
+  const [oldest] = letters
+  if (oldest === undefined) return { letters, goesOnAfter: null }
+  const [older] = await store.list({ ...wanted, before: oldest.id, limit: 1 })
+  return { letters, goesOnAfter: older === undefined ? null : oldest.id }
+}
+
+/** The page before a letter of the other store. */
+function beforeInRedis(before: string | undefined): DeadLetterPage {
+  if (before === undefined || IN_REDIS.test(before)) return {}
+  const atMs = atMsOf(before)
+  return atMs === null ? {} : { before: `dl_${atMs + 1}-0` }
+}
+
+function beforeInDatabase(before: string | undefined): DeadLetterPage {
+  if (before === undefined || !IN_REDIS.test(before)) return {}
+  return { before: `dl_${atMsOf(before)!.toString(16).padStart(12, '0')}` }
+}
