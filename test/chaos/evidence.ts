@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import type { Query } from '../support/rows.ts'
 import type { RedisServer } from '../support/servers/redis.ts'
-import { unfinished } from '../support/unfinished.ts'
+import { unfinishedEntries } from '../support/unfinished.ts'
 import type { Evidence, HandledRow, PlacedRow } from './verdict.ts'
 
 /** What the database says; the processes may be running or gone. */
@@ -35,7 +35,7 @@ export const withStreams = (rows: EvidenceSource, { host, port, password }: Redi
     await redis.connect()
     try {
       // Groups of threads that have died are not done with what these never had.
-      const count = await unfinished(redis, (group) => !group.includes('@'))
+      const count = await unfinishedEntries(redis, '*', (group) => !group.includes('@'))
       return count === 0 ? [] : [`${count} entries`]
     } finally {
       redis.disconnect()

@@ -8,7 +8,7 @@ import { pgBouncerServer } from '../support/servers/pgbouncer.ts'
 import { type PostgresServer, postgresServer } from '../support/servers/postgres.ts'
 import { redisServer } from '../support/servers/redis.ts'
 import { toolsDirWith } from '../support/tools-dir.ts'
-import { unfinished } from '../support/unfinished.ts'
+import { unfinishedEntries } from '../support/unfinished.ts'
 import { until } from '../support/until.ts'
 import type { Lack, LogKind } from './log.ts'
 import type { Place } from './log-bench.ts'
@@ -123,7 +123,7 @@ function redisWith(name: string, databaseOf: LogKind['place']): LogKind {
     const driver = { EVENT_BUS_DRIVER: 'keyvalue_streams', EVENT_BUS_CLAIM_IDLE_MS: '1000' }
     return {
       env: { ...database.env, ...server.env, ...driver },
-      left: async () => (await database.left()) + (await unfinished(redis)),
+      left: async () => (await database.left()) + (await unfinishedEntries(redis)),
       noted: async (handler) => {
         let count = await database.noted(handler)
         for (const attempts of await redis.keys('heddle:attempts:*'))

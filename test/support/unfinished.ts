@@ -19,11 +19,3 @@ export async function unfinishedEntries(redis: Redis, event = '*', isMeant = (_g
   }
   return count
 }
-
-/** And events for later, and what waits behind dead letters. */
-export async function unfinished(redis: Redis, isMeant?: (group: string) => boolean): Promise<number> {
-  let count = await redis.zcard('heddle:delayed')
-  for (const places of await redis.keys('heddle:places:*')) count += await redis.hlen(places)
-  for (const aside of await redis.keys('heddle:aside:*')) count += await redis.llen(aside)
-  return count + (await unfinishedEntries(redis, '*', isMeant))
-}

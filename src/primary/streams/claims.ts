@@ -11,13 +11,10 @@ import { identityIn, isKnownDead } from './process-identity.ts'
 import type { StreamSettlements } from './settlements.ts'
 import type { ClaimedShare, StreamDeliveries } from './stream-deliveries.ts'
 import { FIRST_ATTEMPT, type StreamGroup, type TakenEntry } from './stream-group.ts'
-import type { KeyGate } from './stream-order.ts'
 import { markGroupsSeen } from './trimmer.ts'
 
 /** Entries that are claimed at a time. */
 const CLAIM_BATCH = 200
-/** Entries of a group that a process has beyond what it takes else, at most: what others that it has wait for. */
-const CLAIMS_MAX = 4096
 /** An entry that was delivered so often and never acknowledged may have ended those processes: such entries are tried one by one. */
 const SUSPECT_AFTER_TIMES = 3
 /** An entry that was delivered so often and never acknowledged is a dead letter. */
@@ -46,7 +43,6 @@ interface ClaimsOptions {
   /** The groups that this process reads. */
   groups: () => readonly StreamGroup[]
   deliveries: StreamDeliveries
-  gate: KeyGate
   settlements: StreamSettlements
   /** False when this process begins nothing any more. */
   mayTakeOver: () => boolean
@@ -189,7 +185,7 @@ export class StreamClaims {
     const { redis, mayTakeOver } = this.#options
     for (const group of this.#shared()) {
       if (!mayTakeOver()) return
-      if (group.room <= 0 && !this.#mayBeHeldUp(group)) continue
+      if (group.room <= 0) continue
       try {
         if (steadyMs() >= this.#notBeforeMs) await this.#claimIdle(group)
         await this.#claimFromDead(group)
@@ -201,11 +197,6 @@ export class StreamClaims {
         remade.push(`${group.stream} ${group.name}`)
       }
     }
-  }
-
-  /** What is here may wait for what others have left: then that is claimed beyond what this process takes else. */
-  #mayBeHeldUp(group: StreamGroup): boolean {
-    return group.room > -CLAIMS_MAX && this.#options.gate.isWaitedFor(group)
   }
 
   /** Claims what a former process of this name has left, and what a lost answer has given to this one. */
@@ -244,7 +235,7 @@ export class StreamClaims {
   async #claimIdle(group: StreamGroup): Promise<void> {
     const { claimIdleMs, mayTakeOver } = this.#options
     for (let count = CLAIM_BATCH; count === CLAIM_BATCH && mayTakeOver(); ) {
-      if (group.room <= 0 && !this.#mayBeHeldUp(group)) return
+      if (group.room <= 0) return
       const rows = await this.#pending(group, ['IDLE', claimIdleMs, '-', '+', CLAIM_BATCH])
       count = await this.#take(group, rows, claimIdleMs)
     }

@@ -1,30 +1,12 @@
 // The dead letters of all replicas, in the store.
-import type { DeadLetter, DeadLetterPage, LetterReplay } from '../../contracts/event-bus.ts'
+import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import { cutText } from '../../core/errors/description.ts'
 import { isPlainObject } from '../../core/schemas/standard-schema.ts'
-import { splitKeys } from '../../runtime/events/publication.ts'
-import {
-  ASIDE_PREFIX,
-  compareEntryIds,
-  DEAD_STREAM,
-  EDITED,
-  placeIn,
-  placeOf,
-  placesOf,
-  REPLAYS,
-  REPLAYS_MAX,
-  streamOf,
-} from '../../runtime/streams/keys.ts'
+import { DEAD_STREAM, streamOf } from '../../runtime/streams/keys.ts'
 import { SCRIPTS } from '../../runtime/streams/stream-commands.ts'
 import type { RedisArgument, RedisClient } from '../../stores/redis/client.ts'
-import {
-  DEAD_LETTERS_MAX_BYTES,
-  DEAD_LETTERS_PAGE_BYTES,
-  type DeadLetters,
-  LetterPage,
-} from '../events/dead-letters.ts'
-import { freePlace } from './stream-order.ts'
+import { DEAD_LETTERS_MAX_BYTES, DEAD_LETTERS_PAGE_BYTES, LetterPage } from '../events/dead-letters.ts'
 
 /** Letters that are kept; then the oldest are dropped. */
 export const DEAD_LETTERS_STREAM_MAX = 10_000
@@ -55,10 +37,6 @@ export interface FailedEntry {
   readonly group: string
   /** Empty: nothing is acknowledged. */
   readonly entryId: string
-  /** The key that the letter holds up; null: none. */
-  readonly key: string | null
-  /** Entry id of the letter whose replay it was. */
-  readonly letter: string | null
 }
 
 interface Options {
@@ -73,7 +51,7 @@ interface Options {
 type Reply = [entryId: string, fields: string[]]
 
 /** The dead letters of all replicas, in a stream of their own. Entries that are no letters are left alone and not shown. */
-export class StreamDeadLetters implements DeadLetters {
+export class StreamDeadLetters {
   readonly #redis: RedisClient
   readonly #options: Options
 
@@ -93,94 +71,37 @@ export class StreamDeadLetters implements DeadLetters {
     const fields = ['e', letter.envelope, 'p', letter.payload, 'event', letter.event, 'group', letter.group]
     fields.push('subscriber', letter.subscriber, 'error', letter.error, 'attempts', letter.attempts)
     if (letter.blackBox !== null) fields.push('black_box', JSON.stringify(letter.blackBox))
-    const place = entry === undefined || entry.key === null ? '' : placeOf(entry.group, entry.key)
-    if (place !== '') fields.push('k', place)
     const [entryId, dropped] = await this.#redis.run<[string, number]>(
       SCRIPTS.addDeadLetter,
-      [DEAD_STREAM, entry?.stream ?? DEAD_STREAM, placesOf(letter.event), EDITED, REPLAYS],
-      [
-        max,
-        maxBytes,
-        entry?.group ?? '',
-        entry?.entryId ?? '',
-        entry?.letter ?? '',
-        REPLAYS_MAX,
-        place,
-        letter.error,
-        ...fields,
-      ],
+      [DEAD_STREAM, entry?.stream ?? DEAD_STREAM],
+      [max, maxBytes, entry?.group ?? '', entry?.entryId ?? '', ...fields],
     )
     if (dropped > 0) this.#options.onCut(dropped)
     return entryId === '' ? null : idOf(entryId)
   }
 
+  /** @returns the oldest first; none of those that were replayed */
   async list(wanted: DeadLetterPage = {}): Promise<DeadLetter[]> {
     const page = new LetterPage(wanted)
     const before = wanted.before === undefined ? null : entryIdOf(wanted.before)
-    if (wanted.before !== undefined && before === null) return []
-    if (wanted.replayed) {
-      const replayed = await this.#replayed()
-      page.add(replayed.filter(({ id }) => before === null || compareEntryIds(entryIdOf(id)!, before) < 0))
-      return page.oldestFirst()
-    }
+    if (wanted.replayed || (wanted.before !== undefined && before === null)) return []
     let from = before === null ? '+' : `(${before}`
     for (;;) {
-      const limits = [from, STEP, DEAD_LETTERS_PAGE_BYTES, ASIDE_PREFIX]
-      const replies = await this.#redis.run<Reply[]>(SCRIPTS.listDeadLetters, [DEAD_STREAM, EDITED], limits)
+      const limits = [from, STEP, DEAD_LETTERS_PAGE_BYTES]
+      const replies = await this.#redis.run<Reply[]>(SCRIPTS.listDeadLetters, [DEAD_STREAM], limits)
       const isFull = page.add(replies.flatMap(([entryId, fields]) => listed(entryId, fieldsOf(fields)) ?? []))
       if (isFull || replies.length === 0) return page.oldestFirst()
       from = `(${replies.at(-1)![0]}`
     }
   }
 
-  /** @returns the youngest letter first */
-  async #replayed(): Promise<DeadLetter[]> {
-    const outcomes = new Map<string, Partial<LetterReplay>>()
-    const letters: DeadLetter[] = []
-    // What became of a letter is told after the letter.
-    for (const [told, list] of await this.#redis.command<Reply[]>('xrevrange', [REPLAYS, '+', '-'])) {
-      const { id = '', outcome, error, letter, ...fields } = fieldsOf(list)
-      if (outcome === 'done') outcomes.set(id, { outcome })
-      else if (outcome === 'failed') {
-        outcomes.set(id, { outcome, error: cutText(error ?? '', LISTED_ERROR_MAX_LENGTH), letter: idOf(letter ?? '') })
-      } else {
-        const shown = listed(id, { ...fields, error })
-        const at = new Date(atMsOf(told)).toISOString()
-        if (shown !== null) letters.push({ ...shown, replay: { at, outcome: 'running', ...outcomes.get(id) } })
-      }
-    }
-    return letters.sort((a, b) => compareEntryIds(entryIdOf(b.id)!, entryIdOf(a.id)!))
-  }
-
   async payload(id: string): Promise<string | null> {
-    const letter = await this.#letter(id)
-    if (letter === null) return null
-    const edited = await this.#redis.command<string | null>('hget', [EDITED, `p${letter.entryId}`])
-    return edited ?? letter.fields.p ?? null
+    return (await this.#letter(id))?.fields.p ?? null
   }
 
-  async edit(id: string, json: string, keys: string): Promise<boolean> {
-    const letter = await this.#letter(id)
-    const envelope = objectIn(letter?.fields.e)
-    if (letter === null || envelope === null) return false
-    const edited = JSON.stringify({ ...envelope, payload_keys: splitKeys(keys) })
-    const args = [letter.entryId, edited, json]
-    return (await this.#redis.run<number>(SCRIPTS.editDeadLetter, [DEAD_STREAM, EDITED], args)) === 1
-  }
-
-  /** What waits for it goes on. */
   async delete(id: string): Promise<boolean> {
-    const letter = await this.#letter(id)
-    if (letter === null) return false
-    const { entryId, fields } = letter
-    const place = placeIn(fields.k)
-    const isDeleted =
-      fields.event === undefined || place === null
-        ? (await this.#redis.command<number>('xdel', [DEAD_STREAM, entryId])) === 1
-        : await freePlace(this.#redis, { event: fields.event, ...place, holder: `L${entryId}`, letter: entryId })
-    // Should this fail, it takes a little memory.
-    await this.#redis.command('hdel', [EDITED, `e${entryId}`, `p${entryId}`]).catch(() => {})
-    return isDeleted
+    const entryId = entryIdOf(id)
+    return entryId !== null && (await this.#redis.command<number>('xdel', [DEAD_STREAM, entryId])) === 1
   }
 
   /** Moves a letter back into the stream of its event, for its group alone. False when there is no such letter, or no such group any more. */
@@ -190,8 +111,8 @@ export class StreamDeadLetters implements DeadLetters {
     const { entryId, fields } = letter
     const { event, group } = fields
     if (event === undefined || group === undefined) return false
-    const keys = [DEAD_STREAM, streamOf(event), placesOf(event), EDITED, REPLAYS]
-    return (await this.#redis.run<number>(SCRIPTS.replayDeadLetter, keys, [entryId, group, REPLAYS_MAX])) === 1
+    const keys = [DEAD_STREAM, streamOf(event)]
+    return (await this.#redis.run<number>(SCRIPTS.replayDeadLetter, keys, [entryId, group])) === 1
   }
 
   async #letter(id: string): Promise<{ entryId: string; fields: Fields } | null> {
@@ -221,16 +142,13 @@ function fieldsOf(list: readonly string[]): Fields {
 
 /** Null for an entry that is no letter. */
 function listed(entryId: string, fields: Fields): DeadLetter | null {
-  const { e, edited, event, subscriber, error, attempts = '', black_box, k, waiting } = fields
+  const { e, event, subscriber, error, attempts = '', black_box } = fields
   const envelope = objectIn(e)
   if (entryIdOf(idOf(entryId)) === null || envelope === null || !/^\d{1,9}$/.test(attempts)) return null
   if (event === undefined || subscriber === undefined || error === undefined) return null
   const { id, payload_keys, request_id } = envelope
   if (typeof id !== 'string' || !Array.isArray(payload_keys)) return null
-  const keys = payload_keys.map(String)
-  const editedKeys = objectIn(edited)?.payload_keys
   const blackBox = objectIn(black_box)
-  const place = placeIn(k)
   return {
     id: idOf(entryId),
     event,
@@ -239,10 +157,7 @@ function listed(entryId: string, fields: Fields): DeadLetter | null {
     error: cutText(error, LISTED_ERROR_MAX_LENGTH),
     attempts: Number(attempts),
     ...(blackBox === null ? {} : { black_box: { ...(blackBox as unknown as BlackBox), steps: [] } }),
-    ...(place === null ? {} : { parked: true }),
-    ...(place === null || waiting === undefined ? {} : { key: place.key, waiting: Number(waiting) }),
-    ...(Array.isArray(editedKeys) ? { original_keys: keys } : {}),
-    payload_keys: Array.isArray(editedKeys) ? editedKeys.map(String) : keys,
+    payload_keys: payload_keys.map(String),
     timestamp: new Date(atMsOf(entryId)).toISOString(),
     request_id: typeof request_id === 'string' ? request_id : null,
   }

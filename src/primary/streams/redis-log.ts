@@ -7,7 +7,7 @@ import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import { broadcastGroupOf, consumerOf, groupOf, replicaOfConsumer, streamOf } from '../../runtime/streams/keys.ts'
-import { isAcknowledged, retryWhile, ThreadPublisher } from '../../runtime/streams/publisher.ts'
+import { retryWhile, ThreadPublisher } from '../../runtime/streams/publisher.ts'
 import { ensureGroup } from '../../runtime/streams/stream-commands.ts'
 import { RedisClient } from '../../stores/redis/client.ts'
 import { WriteProbe } from '../../stores/redis/write-probe.ts'
@@ -16,13 +16,11 @@ import type { Consumer, SubscriberThread } from '../events/consumer.ts'
 import type { DeadLetters } from '../events/dead-letters.ts'
 import type { Hub } from '../events/hub.ts'
 import { StreamClaims } from './claims.ts'
-import { DelayedEvents } from './delayed.ts'
 import { ReplicaLock } from './replica-lock.ts'
 import { StreamSettlements } from './settlements.ts'
 import { StreamDeliveries, StreamRecords } from './stream-deliveries.ts'
 import { StreamDriver } from './stream-driver.ts'
 import { StreamGroup } from './stream-group.ts'
-import { KeyGate, StreamPlaces } from './stream-order.ts'
 import { StreamReader, StreamWatch, WATCH_MS } from './stream-reader.ts'
 import { markGroupsSeen, shownTrimReport, Trimmer } from './trimmer.ts'
 
@@ -63,9 +61,6 @@ export class RedisLog {
   readonly #lock: ReplicaLock
   readonly #probe: WriteProbe
   readonly #records: StreamRecords
-  readonly #delayed: DelayedEvents
-  readonly #gate: KeyGate
-  readonly #places: StreamPlaces
   readonly #settlements: StreamSettlements
   readonly #deliveries: StreamDeliveries
   readonly #claims: StreamClaims
@@ -103,7 +98,6 @@ export class RedisLog {
 
     // ── publishing ──
     this.#records = new StreamRecords(hub)
-    this.#delayed = new DelayedEvents(redis, { log })
     this.driver = new StreamDriver({
       settings,
       own: this.#own,
@@ -114,17 +108,13 @@ export class RedisLog {
     })
 
     // ── reading ──
-    this.#gate = new KeyGate((stream, group, ids) => isAcknowledged(redis, stream, group, ids))
-    this.#places = new StreamPlaces({ redis, events: () => [...this.#groups.values()].map(({ event }) => event) })
     this.#settlements = new StreamSettlements({
       redis,
       letters: this.driver.letters,
       replica,
       consumer,
       isOurs: () => this.#lock.isHeld,
-      onHandled: ({ group, id }) => this.#gate.finished(group, id),
-      onConfirmed: (group, entries) => {
-        for (const { id } of entries) this.#gate.finished(group, id)
+      onConfirmed: (group) => {
         if (group.isFull && group.room >= ROOM_MIN) this.#reader.wake(group.stream)
       },
       log,
@@ -134,8 +124,6 @@ export class RedisLog {
       hub,
       replica,
       settlements: this.#settlements,
-      gate: this.#gate,
-      places: this.#places,
       mayBegin: this.#mayBegin,
       received: (frame) => this.#records.received(frame),
     })
@@ -146,7 +134,6 @@ export class RedisLog {
       claimIdleMs: settings.eventBusClaimIdleMs,
       groups: () => [...this.#groups.values()],
       deliveries: this.#deliveries,
-      gate: this.#gate,
       settlements: this.#settlements,
       mayTakeOver: this.#mayBegin,
       isOurs: () => this.#lock.isHeld,
@@ -225,9 +212,7 @@ export class RedisLog {
     this.#redis.onUp(() => void this.#claims.reconnected().catch(() => {}))
     this.#watch.start()
     this.#probe.start()
-    this.#delayed.start()
     this.#claims.start()
-    this.#places.start()
     this.#trimmer.start()
     this.#options.hub.onTopology = () => this.#topologyChanged()
     this.#follow()
@@ -360,7 +345,6 @@ export class RedisLog {
   /** Records an event that a thread of this process has published. */
   record(frame: EventFrame, origin: SubscriberThread | null): void {
     this.#records.published(frame, origin)
-    if (frame.delayMs > 0) this.#delayed.dueIn(frame.delayMs)
   }
 
   // ── stop ──────────────────────────────────────────────────────────────────
@@ -368,7 +352,6 @@ export class RedisLog {
   /** Reads nothing more. Resolves when no entry is in hand, or at the deadline. */
   async stopReading(deadlineMs: number): Promise<void> {
     this.#isStopping = true
-    for (const entry of this.#gate.close()) this.#settlements.release(entry)
     this.#options.hub.returnDelayed()
     await this.#endReading()
     await until(() => this.#inHand === 0, Math.max(deadlineMs, steadyMs()))
@@ -396,7 +379,7 @@ export class RedisLog {
     this.#isStopping = true
     clearInterval(this.#timer)
     this.#claims.close()
-    await Promise.all([this.#delayed.stop(), this.#places.stop(), this.#trimmer.stop()])
+    await this.#trimmer.stop()
     if (this.#redis.isReady) {
       try {
         await this.#release()

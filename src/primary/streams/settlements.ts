@@ -11,7 +11,6 @@ import { textOf } from '../../transport/frames/event-frame.ts'
 import type { Delivery, FailedDelivery, Share } from '../events/consumer.ts'
 import type { StreamDeadLetters } from './dead-letters.ts'
 import type { Settlements, StreamGroup, TakenEntry } from './stream-group.ts'
-import { freePlace } from './stream-order.ts'
 
 /** An acknowledgement waits so long for others and for the next read, so that they are sent together; milliseconds. */
 const GATHER_MS = 2
@@ -34,10 +33,8 @@ interface StreamSettlementsOptions {
   consumer: string
   /** False when this process does not have its name: entries under it belong to another process. */
   isOurs: () => boolean
-  /** Told of an entry that was handled: its acknowledgement goes out before that of any entry that is begun from now on. */
-  onHandled: (entry: TakenEntry) => void
-  /** Told of entries that the store knows to be done. */
-  onConfirmed: (group: StreamGroup, entries: readonly TakenEntry[]) => void
+  /** Told when the store knows entries of the group to be done. */
+  onConfirmed: (group: StreamGroup) => void
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
@@ -58,34 +55,9 @@ export class StreamSettlements implements Settlements {
 
   acknowledge(entry: TakenEntry): void {
     this.open++
-    if (entry.isFirst || entry.letter !== null) void this.#sendAlone(entry)
-    else this.#gather(entry)
-    this.#options.onHandled(entry)
-  }
-
-  #gather(entry: TakenEntry): void {
     entry.group.acknowledged.push(entry)
     this.#due.add(entry.group)
     this.#timer ??= setTimeout(this.flush, GATHER_MS)
-  }
-
-  /** What waits for it goes on, and whoever has replayed a letter learns what became of it. */
-  async #sendAlone(entry: TakenEntry): Promise<void> {
-    const { group, id, isFirst, letter } = entry
-    const freed = { event: group.event, group: group.name, key: isFirst ? entry.key : null, holder: `E${id}` }
-    await retryWhile(
-      () => !this.#isClosed,
-      () => freePlace(this.#options.redis, { ...freed, entry: id, replayed: letter }),
-      { pauseMs: RETRY_MS },
-    )
-    this.open--
-    this.#confirmed(group, [entry])
-  }
-
-  /** The store has acknowledged it: it waits behind a dead letter. */
-  setAside(entry: TakenEntry): void {
-    this.#confirmed(entry.group, [entry])
-    entry.over()
   }
 
   /** Sends the acknowledgements that have gathered: another command goes out now. */
@@ -115,7 +87,7 @@ export class StreamSettlements implements Settlements {
       group.remove(entry)
       if (entry.hasAttempts) this.#forgetAttempts(entry)
     }
-    this.#options.onConfirmed(group, entries)
+    this.#options.onConfirmed(group)
   }
 
   // ── given back ────────────────────────────────────────────────────────────
@@ -175,7 +147,7 @@ export class StreamSettlements implements Settlements {
 
   storeDeadLetter(entry: TakenEntry, letter: FailedDelivery): Promise<void> {
     const { event, subscriber, error, attempts, blackBox } = letter
-    const [, envelope] = encodeEntry({ ...event, key: entry.key, trace: event.producer }, this.#options.replica, null)
+    const [, envelope] = encodeEntry({ ...event, trace: event.producer }, this.#options.replica, null)
     return this.#store(entry, {
       envelope: envelope!,
       payload: textOf(event),
@@ -213,16 +185,8 @@ export class StreamSettlements implements Settlements {
 
   /** Tries until the store has the letter. When this process ends before, the entry is still pending and is delivered again. */
   async #store(entry: TakenEntry, letter: Parameters<StreamDeadLetters['add']>[0]): Promise<void> {
-    const { group, id, key, letter: replayed } = entry
-    // What becomes of a replay is told once.
-    entry.letter = null
-    const place = {
-      stream: group.stream,
-      group: group.name,
-      entryId: group.isBroadcast ? '' : id,
-      key,
-      letter: replayed,
-    }
+    const { group, id } = entry
+    const place = { stream: group.stream, group: group.name, entryId: group.isBroadcast ? '' : id }
     this.open++
     await retryWhile(
       () => !this.#isClosed,

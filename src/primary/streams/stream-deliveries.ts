@@ -1,6 +1,5 @@
-// Makes an event of each entry that this process has, in the order of its key, and gives it to the hub.
+// Makes an event of each entry that this process has, and gives it to the hub.
 import { decodeEntry, type StreamEvent } from '../../runtime/streams/entry.ts'
-import { retryWhile } from '../../runtime/streams/publisher.ts'
 import { type Entry, reply } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { bytesOf, type EventFrame } from '../../transport/frames/event-frame.ts'
@@ -8,10 +7,6 @@ import { hubEventOf, type Requester, type Share, type SubscriberThread } from '.
 import type { Hub } from '../events/hub.ts'
 import type { StreamSettlements } from './settlements.ts'
 import { type StreamGroup, TakenEntry } from './stream-group.ts'
-import type { KeyGate, StreamPlaces } from './stream-order.ts'
-
-/** Before the store is asked again whether an entry may begin, milliseconds. */
-const RETRY_MS = 250
 
 /** What is known of an entry that another consumer had before. */
 export interface ClaimedShare extends Omit<Share, 'group' | 'instance'> {
@@ -29,8 +24,6 @@ interface StreamDeliveriesOptions {
   /** REPLICA_ID. */
   replica: string
   settlements: StreamSettlements
-  gate: KeyGate
-  places: StreamPlaces
   /** False when this process begins nothing any more. */
   mayBegin: () => boolean
   /** Told of each event that another replica has published. */
@@ -46,7 +39,7 @@ export class StreamDeliveries {
 
   /** @param fields null: it was cut from the stream while it was on its way. @param claimed null: nobody has had it before */
   take(group: StreamGroup, [id, fields]: Entry, claimed: ClaimedShare | null = null): void {
-    const { settlements, gate, received, replica, mayBegin } = this.#options
+    const { settlements, received, replica, mayBegin } = this.#options
     const entry = new TakenEntry(group, id, charsOf(fields), settlements)
     group.add(entry)
     if (fields === null) return settlements.acknowledge(entry)
@@ -56,31 +49,8 @@ export class StreamDeliveries {
     if (typeof event === 'string') return void settlements.storeMalformed(entry, fields, event)
     if (event.onlyGroup !== null && event.onlyGroup !== group.name) return settlements.acknowledge(entry)
     if (event.replica !== replica) received(event.frame)
-    entry.letter = event.letter
-    if (group.consumer?.parks === true && !group.isBroadcast) entry.key = event.key
-    const { key } = entry
-    const waitsForNothing = event.after === null && key === null && claimed?.turn === undefined
-    if (waitsForNothing) return this.#deliver(entry, event, claimed)
-    const deliver = (): void => {
-      if (claimed?.turn === undefined) this.#deliver(entry, event, claimed)
-      else claimed.turn(entry, (share) => this.#deliver(entry, event, share))
-    }
-    const begin = key === null ? deliver : () => void this.#admit(entry, key, deliver)
-    if (event.after === null) begin()
-    else gate.wait(entry, event.after, begin)
-  }
-
-  /** Begins, or waits in the store behind a dead letter of its key. */
-  async #admit(entry: TakenEntry, key: string, begin: () => void): Promise<void> {
-    const { places, settlements, mayBegin } = this.#options
-    let isAdmitted: boolean | null = null
-    const ask = async (): Promise<void> => {
-      isAdmitted = await places.admit(entry, key)
-    }
-    await retryWhile(mayBegin, ask, { pauseMs: RETRY_MS })
-    if (isAdmitted === true) begin()
-    else if (isAdmitted === false) settlements.setAside(entry)
-    else settlements.release(entry)
+    if (claimed?.turn === undefined) this.#deliver(entry, event, claimed)
+    else claimed.turn(entry, (share) => this.#deliver(entry, event, share))
   }
 
   #deliver(entry: TakenEntry, { frame, expiresMs, replyTo }: StreamEvent, claimed: ClaimedShare | null): void {
@@ -91,8 +61,6 @@ export class StreamDeliveries {
     entry.isMortal = expiresMs !== 0
     const requester = replyTo === null ? null : this.#requester(replyTo)
     frame.payload = bytesOf(frame.payload)
-    // Its order is the gate's affair.
-    frame.key = null
     const event = hubEventOf(frame, expiresMs, entry, requester)
     const shares = claimed === null ? group.firstShares : [sharedBy(group, claimed, expiresMs === 0)]
     if (hub.take(event, shares) > 0) return

@@ -44,12 +44,6 @@ export class TakenEntry implements EventSource {
   hasAttempts = false
   /** Its event expires unless a thread has begun with it in time. */
   isMortal = false
-  /** The key that its dead letter would hold up (see stream-order.ts); null: none. */
-  key: string | null = null
-  /** What follows with its key waits for it. */
-  isFirst = false
-  /** Entry id of the dead letter whose replay it is. */
-  letter: string | null = null
   /** Told when it is done, or given back. */
   onEnded: (() => void) | null = null
   readonly #settlements: Settlements

@@ -17,6 +17,7 @@ import {
 } from '../../runtime/streams/keys.ts'
 import { listConsumers, listGroups, removeConsumer, SCRIPTS } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
+import { releaseAside, releaseDelayed } from './older-release.ts'
 
 /** A stream without groups keeps entries that are younger, milliseconds: a group may be about to be created. */
 const UNREAD_KEEP_MS = 10_000
@@ -140,7 +141,7 @@ interface Options {
   maxLen?: number
 }
 
-/** Keeps the streams as short as possible. Every replica has a trimmer; two of them at once do no harm. */
+/** Keeps the streams as short as possible, and adds to them what an older release has left. Every replica has a trimmer; two of them at once do no harm. */
 export class Trimmer {
   readonly #redis: RedisClient
   readonly #options: Options
@@ -180,6 +181,7 @@ export class Trimmer {
     const threads = await this.#threads()
     const gone = await this.#goneReplicas(threads)
     await this.#eachStream(async (stream) => {
+      await releaseAside(this.#redis, stream)
       for (const unseen of await retireGroups(this.#redis, stream)) this.#tellUnseen(unseen)
       await Promise.all((threads.get(stream) ?? []).map((thread) => this.#remove(stream, thread, gone)))
     })
@@ -282,6 +284,7 @@ export class Trimmer {
         await this.tidy()
         this.#tidiedMs = performance.now()
       }
+      await releaseDelayed(this.#redis)
       await this.trim()
     } catch (fault) {
       // The connection logs that it is lost, and a stream that is not trimmed for a while only grows.

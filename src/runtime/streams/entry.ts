@@ -1,6 +1,5 @@
 import { NO_TRACE_CONTEXT, traceContextOf, traceparentOf, tracestateOf } from '../../core/causality/context.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import { compareEntryIds } from './keys.ts'
 
 // Taken before plugins can replace them.
 const { parse: parseJson, stringify: toJson } = JSON
@@ -11,8 +10,6 @@ const { parse: parseJson, stringify: toJson } = JSON
  *   e  the envelope, JSON
  *   p  the payload, JSON
  *   o  the only group that handles it (a replay); every other group acknowledges it at once
- *   h  entry id of the dead letter whose replay it is
- *   a  entry id of the event before it with the same ordering key; what is none, or not before it, orders nothing
  *   r  where a reply goes: `<channel> <number>`
  */
 export type EntryFields = string[]
@@ -25,7 +22,6 @@ interface Envelope {
   request_id: string | null
   timestamp: number
   payload_keys: string[]
-  key?: string
   /** When the event expires. */
   expires?: number
   /** REPLICA_ID of the publisher. */
@@ -43,11 +39,6 @@ export interface StreamEvent {
   expiresMs: number
   replica: string
   onlyGroup: string | null
-  /** Ordering key. The hub does not see it: the order is kept before. */
-  key: string | null
-  /** Entry id of the dead letter whose replay it is. */
-  letter: string | null
-  after: string | null
   replyTo: string | null
 }
 
@@ -77,15 +68,14 @@ function traceText(traceContext: string): string {
 
 /** The envelope is written without `JSON.stringify`: most of its text is the same each time. */
 export function encodeEntry(frame: EventFrame, replica: string, replyTo: string | null): EntryFields {
-  const { id, parentId, emitter, requestId, timestampMs, payloadKeys, key, ttlMs, delayMs } = frame
+  const { id, parentId, emitter, requestId, timestampMs, payloadKeys, ttlMs } = frame
   const keys = payloadKeys === '' ? '[]' : remembered(keyTexts, payloadKeys, keysText)
   let envelope =
     `{"id":"${id}","parent_id":${parentId === null ? 'null' : toJson(parentId)},` +
     `"emitter":${remembered(names, emitter, nameText)},"request_id":${requestId === null ? 'null' : toJson(requestId)},` +
     `"timestamp":${timestampMs},"payload_keys":${keys},"replica":${remembered(names, replica, nameText)}`
   if (frame.trace !== NO_TRACE_CONTEXT) envelope += traceText(frame.trace)
-  if (key !== null) envelope += `,"key":${toJson(key)}`
-  if (ttlMs !== 0) envelope += `,"expires":${timestampMs + delayMs + ttlMs}`
+  if (ttlMs !== 0) envelope += `,"expires":${timestampMs + ttlMs}`
   envelope += '}'
   return replyTo === null ? ['e', envelope, 'p', frame.payload] : ['e', envelope, 'p', frame.payload, 'r', replyTo]
 }
@@ -95,8 +85,6 @@ export function decodeEntry(event: string, entryId: string, fields: readonly str
   let envelopeText: string | undefined
   let payload: string | undefined
   let onlyGroup: string | null = null
-  let letter: string | null = null
-  let after: string | null = null
   let replyTo: string | null = null
   for (let n = 0; n + 1 < fields.length; n += 2) {
     const value = fields[n + 1]!
@@ -109,12 +97,6 @@ export function decodeEntry(event: string, entryId: string, fields: readonly str
         break
       case 'o':
         onlyGroup = value
-        break
-      case 'h':
-        letter = ENTRY_ID.test(value) ? value : null
-        break
-      case 'a':
-        after = isBefore(value, entryId) ? value : null
         break
       case 'r':
         replyTo = value
@@ -153,19 +135,11 @@ export function decodeEntry(event: string, entryId: string, fields: readonly str
     expiresMs: typeof envelope.expires === 'number' ? envelope.expires : 0,
     replica: typeof envelope.replica === 'string' ? envelope.replica : '',
     onlyGroup,
-    key: textOrNull(envelope.key),
-    letter,
-    after,
     replyTo,
   }
 }
 
-const ENTRY_ID = /^\d{1,20}-\d{1,20}$/
-
-/** Nothing would ever finish an entry that is none, or that comes later. */
-const isBefore = (id: string, entryId: string): boolean => ENTRY_ID.test(id) && compareEntryIds(id, entryId) < 0
-
-/** The envelope as `encodeEntry` writes it, without the rare cases: strings with an escape, ordering keys, lifetimes. */
+/** The envelope as `encodeEntry` writes it, without the rare cases: strings with an escape, lifetimes. */
 const USUAL =
   /^\{"id":"([^"\\]*)","parent_id":(?:null|"([^"\\]*)"),"emitter":"([^"\\]*)","request_id":(?:null|"([^"\\]*)"),"timestamp":(\d+),"payload_keys":(\[[^\]\\]*\]),"replica":"([^"\\]*)"(?:,"traceparent":"([^"\\]*)")?\}$/
 

@@ -1,8 +1,5 @@
 // Keys of streams, and ids of their entries.
 
-// Taken before plugins can replace them.
-const { parse: parseJson, stringify: toJson } = JSON
-
 /** Compares entry ids, `<milliseconds>-<number>`: negative when `a` is the older one. */
 export function compareEntryIds(a: string, b: string): number {
   const [aMs, aNumber] = parts(a)
@@ -26,14 +23,6 @@ const REPLICA_PREFIX = 'heddle:replica:'
 
 /** The stream of the dead letters. */
 export const DEAD_STREAM = 'heddle:dead'
-/** Hash of the letters that were edited: `e` and `p` with the id of the letter's entry → the envelope and the payload that its replay delivers. */
-export const EDITED = 'heddle:edited'
-/** Stream of the letters that were replayed, and of what became of them: `id` is that of the letter's entry. */
-export const REPLAYS = 'heddle:replays'
-/** Entries of it at most, two of each letter. */
-export const REPLAYS_MAX = 2000
-/** Sorted set of the delayed events. The score is the time when they are due, server time in milliseconds. */
-export const DELAYED = 'heddle:delayed'
 /** Hash: `seenField` → when a replica last said that it subscribes, server time in milliseconds. */
 export const GROUPS_SEEN = 'heddle:groups'
 /** Hash: stream → how many of its entries had been removed when the trimmer last looked. */
@@ -42,25 +31,6 @@ export const REMOVED = 'heddle:removed'
 /** Hash of the attempts that have failed of pending entries: `attemptField` → JSON. */
 export const attemptsOf = (event: string): string => `heddle:attempts:${event}`
 export const attemptField = (group: string, entryId: string): string => `${group} ${entryId}`
-
-/** The prefix of the keys of all lists of events that wait at a place. */
-export const ASIDE_PREFIX = 'heddle:aside:'
-/** Hash of the places of an event that are held up: `placeOf` → what holds it up (see admit-3.lua). */
-export const placesOf = (event: string): string => `heddle:places:${event}`
-/** A group of an event and one of its keys: the events that follow a dead letter wait there. */
-export const placeOf = (group: string, key: string): string => toJson([group, key])
-/** The inverse; null for what is no place. */
-export function placeIn(place: string | undefined): { group: string; key: string } | null {
-  if (place === undefined) return null
-  try {
-    const [group, key] = parseJson(place) as unknown[]
-    return typeof group === 'string' && typeof key === 'string' ? { group, key } : null
-  } catch {
-    return null
-  }
-}
-/** List of the events that wait at a place. The first blank ends the event's name, which has none. */
-export const asideOf = (event: string, place: string): string => `${ASIDE_PREFIX}${event} ${place}`
 
 /** A reader of a replica: a lane by its number, the primary, or the hub of the primary. */
 type ConsumerThread = number | 'primary' | 'hub'
@@ -78,9 +48,6 @@ export const replicaKey = (replicaId: string): string => REPLICA_PREFIX + replic
 
 /** The channel on which a replica gets the replies to its requests. */
 export const replyChannelOf = (replicaId: string): string => `heddle:reply:${replicaId}`
-
-/** The key that holds the entry id of the last event with an ordering key. The first slash ends the event's name, which has none. */
-export const lastOfKey = (event: string, key: string): string => `heddle:last:${event}/${key}`
 
 /**
  * The consumer group of a subscriber. A broadcast group is recognised by its `@`, and a method may be called `'a@b'`: so `@` and `%`

@@ -3,12 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { type RedisArgument, RedisClient } from '../../stores/redis/client.ts'
+import { RedisClient } from '../../stores/redis/client.ts'
 import { answerFault, type KvSettings } from '../../stores/redis/fault.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { EventNames, type Publisher } from '../events/publication.ts'
 import { encodeEntry } from './entry.ts'
-import { DELAYED, lastOfKey, streamOf } from './keys.ts'
+import { streamOf } from './keys.ts'
 import { SCRIPTS, STREAM_SCRIPTS } from './stream-commands.ts'
 
 interface RetryOptions {
@@ -39,75 +39,6 @@ export async function retryWhile(
     }
     await sleep(pauseMs)
   }
-}
-
-/** An event that is to wait. */
-export interface DelayedPublication {
-  /** The event's own id: a repeated call with it is the same publication. */
-  readonly eventId: string
-  readonly event: string
-  /** Ordering key; it takes its place in the order when it is released. */
-  readonly key: string | null
-  readonly fields: EntryFields
-}
-
-/**
- * Keeps an event in the store until its time, by the store's clock. The call can be repeated with the same fields when its outcome is
- * unknown.
- * @returns false when it was kept already
- */
-export async function delayEvent(
-  redis: RedisClient,
-  publication: DelayedPublication,
-  delayMs: number,
-): Promise<boolean> {
-  const { eventId, event, key, fields } = publication
-  const last = key === null ? '' : lastOfKey(event, key)
-  return (await redis.run<number>(SCRIPTS.delay, [DELAYED], [delayMs, eventId, streamOf(event), last, ...fields])) === 1
-}
-
-/**
- * How long an ordering key is remembered after its last event, milliseconds. After that time the key starts again: an event that is
- * still pending then no longer delays those that come after it.
- */
-export const LAST_OF_KEY_MS = 3_600_000
-
-/** Names and values of the fields of an entry, alternating. */
-export type EntryFields = readonly RedisArgument[]
-
-/**
- * Adds an event with an ordering key. The entry names the one before it in its field `a`, when there is one.
- * A call that is repeated because its outcome is unknown may add the event twice; the second names the first.
- * @param maxLen cuts the stream to about so many entries, read or not
- * @returns the entry's id
- */
-export function publishKeyed(
-  redis: RedisClient,
-  event: string,
-  key: string,
-  fields: EntryFields,
-  maxLen?: number,
-): Promise<string> {
-  return redis.run(
-    SCRIPTS.publishKeyed,
-    [streamOf(event), lastOfKey(event, key)],
-    [maxLen ?? '', LAST_OF_KEY_MS, ...fields],
-  )
-}
-
-/**
- * Which of these entries the group has finished: it was given them, and they are no longer pending.
- * @throws a fault that `isNoGroup` recognises, when the stream or the group is not there
- */
-export async function isAcknowledged(
-  redis: RedisClient,
-  stream: string,
-  group: string,
-  entryIds: readonly string[],
-): Promise<boolean[]> {
-  if (entryIds.length === 0) return []
-  const answers = await redis.run<number[]>(SCRIPTS.acknowledged, [stream], [group, ...entryIds])
-  return answers.map((answer) => answer === 1)
 }
 
 /** One command adds so many events, or about so many characters, at most: the server does nothing else meanwhile. */
@@ -163,8 +94,8 @@ export class StreamPublisher {
     return new Promise((resolve, reject) => {
       const publication = { frame, resolve, reject }
       const fields = encodeEntry(frame, this.#options.replica, replyTo)
-      if (frame.key === null && frame.delayMs === 0 && replyTo === null) this.#add(publication, fields)
-      else this.#settle([publication], this.#sendAlone(frame, fields))
+      if (replyTo === null) this.#add(publication, fields)
+      else this.#settle([publication], this.#options.redis.command('xadd', [streamOf(frame.event), '*', ...fields]))
     })
   }
 
@@ -199,14 +130,6 @@ export class StreamPublisher {
     batch.chars = 0
     if (publications.length > 1) this.#settle(publications, redis.run(SCRIPTS.publishBatch, [stream], args))
     else this.#settle(publications, redis.command('xadd', [stream, '*', 'e', args[0]!, 'p', args[1]!]))
-  }
-
-  #sendAlone(frame: EventFrame, fields: string[]): Promise<unknown> {
-    const { redis } = this.#options
-    const { event, id, key, delayMs } = frame
-    if (delayMs > 0) return delayEvent(redis, { event, eventId: id, key, fields }, delayMs)
-    if (key !== null) return publishKeyed(redis, event, key, fields)
-    return redis.command('xadd', [streamOf(event), '*', ...fields])
   }
 
   /** @param sent resolves with the numbers and errors of the publications that failed, when several are sent together */

@@ -33,7 +33,6 @@ const STRANGE = [
 
 interface Options {
   lanes?: number
-  hold?: string
   env?: Record<string, string>
 }
 
@@ -44,7 +43,7 @@ describe(NAME, () => {
   /** Of one replica, one process after the other. */
   let replica: Heddle
 
-  const optionsOf = ({ lanes = 1, hold = '', env = {} }: Options) => ({
+  const optionsOf = ({ lanes = 1, env = {} }: Options) => ({
     domains: DOMAINS,
     lanes,
     env: {
@@ -52,7 +51,6 @@ describe(NAME, () => {
       EVENT_BUS_DRIVER: 'keyvalue_streams',
       EVENT_BUS_CLAIM_IDLE_MS: '2000',
       REPLICA_ID: REPLICA,
-      CORNERS_HOLD: hold,
       // What is held is given back at once.
       SHUTDOWN_TIMEOUT_MS: '2000',
       ...env,
@@ -68,7 +66,7 @@ describe(NAME, () => {
     const answer = await replica.post(path, body)
     assert.equal(answer.status, 200, JSON.stringify(answer.body))
   }
-  const publish = (event: string, payload: object, key?: string) => post(`/publish/${event}`, { payload, key })
+  const publish = (event: string, payload: object) => post(`/publish/${event}`, { payload })
   const isRefused = async (event: string) => (await replica.post(`/publish/${event}`, { payload: {} })).status >= 500
   const said = (msg: string) => replica.logs.filter((line) => line.msg === msg)
   const numbers = (msg: string) => said(msg).map(({ n }) => n)
@@ -103,31 +101,6 @@ describe(NAME, () => {
     await soon(() => said('clash at the first').length === 1, 'the healthy plugin has it')
     assert.deepEqual(await groupsOf('clash'), ['clash.First.onClash'])
     assert.deepEqual(said('clash at the second'), [])
-  })
-
-  scenario('a key keeps its order when its subscriber has events of another stream in between', async () => {
-    await start({ hold: 'same' })
-    const KEYS = 20
-    for (let k = 0; k < KEYS; k++) {
-      await publish('one', { n: `first ${k}`, isHeld: true }, `k${k}`)
-      // Ids are of their stream: another one may have the same.
-      const [first] = await redis.xrevrange(streamOf('one'), '+', '-', 'COUNT', 1)
-      await redis.xadd(streamOf('other'), first![0], ...entryOf('other', { n: k }))
-      await publish('one', { n: `second ${k}` }, `k${k}`)
-    }
-    await publish('one', { n: 'last' })
-    // It came after all of them, and has no key to wait for.
-    await soon(() => numbers('same ends').includes('last'), 'all have been read')
-    await soon(() => said('same ends').length >= KEYS + 1, 'those in between are done')
-    await soon(async () => (await pending('other', 'corners.Work.same')).length === 0, 'they are acknowledged')
-    const begun = () => numbers('same').filter((n) => String(n).startsWith('second'))
-    assert.deepEqual(begun(), [])
-    await post('/release/same')
-    await soon(() => begun().length === KEYS, 'those behind them come')
-    for (let k = 0; k < KEYS; k++) {
-      const at = (msg: string, n: string) => replica.logs.findIndex((line) => line.msg === msg && line.n === n)
-      assert.ok(at('same ends', `first ${k}`) < at('same', `second ${k}`), `key ${k}`)
-    }
   })
 
   scenario('who subscribes again and again is one group', async () => {

@@ -48,12 +48,6 @@ const KINDS: Kind[] = [
     ],
   },
   {
-    key: 'heddle:last:keyed/k0',
-    malformed: [['SET', 'heddle:last:keyed/k0', 'none']],
-    foreign: [['SET', 'heddle:last:keyed/k0', '99999999999999-0']],
-    huge: [['SET', 'heddle:last:keyed/k0', MIB_8]],
-  },
-  {
     key: 'heddle:attempts:plain',
     malformed: [['HSET', 'heddle:attempts:plain', 'none', 'odd']],
     foreign: [['HSET', 'heddle:attempts:plain', 'others.Plugin.on 1-0', '[1,0,""]']],

@@ -7,9 +7,8 @@ import { StreamDeadLetters } from '../../../src/primary/streams/dead-letters.ts'
 import { StreamSettlements } from '../../../src/primary/streams/settlements.ts'
 import { StreamDeliveries } from '../../../src/primary/streams/stream-deliveries.ts'
 import { StreamGroup } from '../../../src/primary/streams/stream-group.ts'
-import { KeyGate, StreamPlaces } from '../../../src/primary/streams/stream-order.ts'
 import { streamOf } from '../../../src/runtime/streams/keys.ts'
-import { isAcknowledged, StreamPublisher } from '../../../src/runtime/streams/publisher.ts'
+import { StreamPublisher } from '../../../src/runtime/streams/publisher.ts'
 import { ensureGroup, readGroup } from '../../../src/runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../../src/stores/redis/client.ts'
 import { settingsOf } from '../../support/redis-under-test.ts'
@@ -22,7 +21,7 @@ const EVENT = 'order.paid'
 const STREAM = streamOf(EVENT)
 const IDLE_MS = 200
 
-/** The reading side of a process: its group, claims and gate. The hub keeps what it gets. */
+/** The reading side of a process: its group and claims. The hub keeps what it gets. */
 async function processOn(
   redis: RedisClient,
   t: { after(end: () => void): void },
@@ -43,14 +42,12 @@ async function processOn(
   for (let n = 0; n < lanes; n++) consumer.addInstance(instanceOf(fakeThread()))
   group.consumer = consumer
   group.isOpen = true
-  const gate = new KeyGate((stream, name, ids) => isAcknowledged(redis, stream, name, ids))
   const settlements = new StreamSettlements({
     redis,
     letters: new StreamDeadLetters(redis, { onCut: () => {} }),
     replica: 'me',
     consumer: 'me:hub',
     isOurs: () => true,
-    onHandled: ({ group: of, id }) => gate.finished(of, id),
     onConfirmed: () => {},
     log: () => {},
   })
@@ -59,8 +56,6 @@ async function processOn(
     hub,
     replica: 'me',
     settlements,
-    gate,
-    places: new StreamPlaces({ redis, events: () => [EVENT] }),
     mayBegin: () => mayBegin,
     received: () => {},
   })
@@ -71,7 +66,6 @@ async function processOn(
     claimIdleMs: IDLE_MS,
     groups: () => [group, ...more],
     deliveries,
-    gate,
     settlements,
     mayTakeOver: () => mayBegin && looksLeft-- > 0,
     isOurs: () => true,
@@ -79,7 +73,6 @@ async function processOn(
   })
   t.after(() => {
     claims.close()
-    gate.close()
     settlements.close()
   })
   const read = async (count: number): Promise<void> => {
@@ -87,7 +80,6 @@ async function processOn(
   }
   const stop = (): void => {
     mayBegin = false
-    gate.close()
   }
   await ensureGroup(redis, STREAM, 'g', '0')
   const loseLeaseAfter = (looks: number): void => {
@@ -96,31 +88,17 @@ async function processOn(
   return { begun, claims, group, read, stop, told, loseLeaseAfter }
 }
 
-async function publishKeyed({ redis, server }: Store, count: number): Promise<void> {
+async function publish({ redis, server }: Store, count: number): Promise<void> {
   const kv = settingsOf(server)
   const publisher = new StreamPublisher({ redis, kv, replica: 'other', maxOpen: 10_000, published: () => {} })
-  const frames = Array.from({ length: count }, (_, n) => eventOf(`evt_${n}`, { event: EVENT, key: 'k', payload: '{}' }))
+  const frames = Array.from({ length: count }, (_, n) => eventOf(`evt_${n}`, { event: EVENT, payload: '{}' }))
   await Promise.all(frames.map((frame) => publisher.publish(frame)))
 }
-
-testOnStreams('what all that a process has waits for is claimed, however many lanes it has', async (store, t) => {
-  const { redis } = store
-  await ensureGroup(redis, STREAM, 'g', '0')
-  await publishKeyed(store, 4200)
-  // A process that has died with the first one of the key.
-  await readGroup(redis, STREAM, 'g', 'dead:hub', 1)
-  const { begun, claims, read, group } = await processOn(redis, t, { lanes: 4 })
-  await read(4096)
-  assert.deepEqual([group.room, begun], [0, []])
-  claims.start()
-  await until(() => begun.length > 0, 'the first one')
-  assert.equal(begun[0], 'evt_0')
-})
 
 testOnStreams('what arrives while the process ends is given back, and waits for nothing', async (store, t) => {
   const { redis } = store
   const { begun, group, read, stop } = await processOn(redis, t)
-  await publishKeyed(store, 3)
+  await publish(store, 3)
   await read(1)
   stop()
   await read(2)
@@ -151,7 +129,7 @@ testOnStreams('nothing is claimed right after the clock of the store was set for
   }
   const set = { command, run: redis.run.bind(redis), isReady: true } as unknown as RedisClient
   const { begun, claims } = await processOn(set, t)
-  await publishKeyed(store, 1)
+  await publish(store, 1)
   claims.start()
   await until(() => asked > 1, 'two looks')
   aheadS = 100

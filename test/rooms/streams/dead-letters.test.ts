@@ -74,7 +74,7 @@ testOnStreams(
     await ensureGroup(redis, STREAM, 'g', '$')
     const [entryId] = await addNumbers(redis, STREAM, 1)
     await deliver(redis, STREAM, 'g', 'c', 1)
-    const entry = { stream: STREAM, group: 'g', entryId: entryId!, key: null, letter: null }
+    const entry = { stream: STREAM, group: 'g', entryId: entryId! }
     const ids = await Promise.all([1, 2, 3].map(() => letters.add(letter(1), entry)))
     assert.deepEqual(ids.slice(1), [null, null])
     assert.deepEqual(
@@ -85,26 +85,9 @@ testOnStreams(
   },
 )
 
-testOnStreams(
-  'a replay that fails again is told, also where its entry is not acknowledged with the letter',
-  async (store) => {
-    const { redis } = store
-    await ensureGroup(redis, STREAM, 'g', '$')
-    const letters = new StreamDeadLetters(redis, { onCut: () => assert.fail() })
-    const first = (await letters.add(letter(1)))!
-    assert.equal(await letters.replay(first), true)
-    assert.equal((await letters.list({ replayed: true }))[0]!.replay!.outcome, 'running')
-    const entry = { stream: STREAM, group: 'g', entryId: '', key: null, letter: first.slice(3) }
-    const second = await letters.add(letter(1, { error: 'again' }), entry)
-    const [told, ...more] = await letters.list({ replayed: true })
-    const { outcome, error, letter: next } = told!.replay!
-    assert.deepEqual([told!.id, outcome, error, next, more], [first, 'failed', 'again', second, []])
-  },
-)
-
 testOnStreams('a letter is stored also when its group is gone', async (store) => {
   const letters = new StreamDeadLetters(store.redis, { onCut: () => assert.fail() })
-  const id = await letters.add(letter(1), { stream: STREAM, group: 'g', entryId: '1-0', key: null, letter: null })
+  const id = await letters.add(letter(1), { stream: STREAM, group: 'g', entryId: '1-0' })
   assert.deepEqual(
     (await letters.list()).map((listed) => listed.id),
     [id],

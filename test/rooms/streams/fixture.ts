@@ -49,19 +49,6 @@ export async function entriesIn(redis: RedisClient, stream: string): Promise<Ent
   return entriesOf(await redis.command('xrange', [stream, '-', '+']))
 }
 
-const FIRST_IN_HEX = `
-local fields = redis.call('XRANGE', KEYS[1], '-', '+')[1][2]
-for n, field in ipairs(fields) do
-  fields[n] = field:gsub('.', function(char) return ('%02x'):format(char:byte()) end)
-end
-return fields`
-
-/** The fields of the first entry, as the bytes that the store has. */
-export async function firstFields(redis: RedisClient, stream: string): Promise<Buffer[]> {
-  const fields = await redis.command<string[]>('eval', [FIRST_IN_HEX, 1, stream])
-  return fields.map((hex) => Buffer.from(hex, 'hex'))
-}
-
 /** Adds entries of one field `n` with the numbers from `from` on. @returns their ids */
 export async function addNumbers(redis: RedisClient, stream: string, count: number, from = 0): Promise<string[]> {
   return Promise.all(

@@ -64,7 +64,6 @@ testOnStreams(
       replica: 'a',
       consumer: 'a:hub',
       isOurs: () => isOurs,
-      onHandled: () => {},
       onConfirmed: () => {},
       log: () => {},
     })

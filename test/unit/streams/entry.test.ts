@@ -47,16 +47,14 @@ function decoded(fields: string[]): StreamEvent {
   return event
 }
 
-/** What comes back of a frame; its key has done its work when it was written. */
+/** What comes back of a frame. */
 function roundTrip(more: Partial<EventFrame>, replica = 'replica'): StreamEvent {
   const frame = { ...FRAME, ...more }
   const event = decoded(encodeEntry(frame, replica, null))
-  const { key, delayMs, ttlMs, ...rest } = frame
-  assert.deepEqual(event.frame, { ...rest, key: null, delayMs: 0, ttlMs: 0 })
+  assert.deepEqual(event.frame, { ...frame, ttlMs: 0 })
   assert.equal(event.replica, replica)
   assert.equal(event.entryId, '5-1')
   assert.equal(event.onlyGroup, null)
-  assert.equal(event.after, null)
   return event
 }
 
@@ -65,11 +63,10 @@ test('an entry that is written is read again, whatever the names hold', () => {
     roundTrip({ emitter: text })
     roundTrip({ requestId: text })
     roundTrip({ parentId: text })
-    roundTrip({ key: text })
     roundTrip({ payloadKeys: text })
     roundTrip({ payloadKeys: `a\0${text}\0b` })
     roundTrip({}, text)
-    roundTrip({ emitter: text, requestId: text, parentId: text, key: text, payloadKeys: text }, text)
+    roundTrip({ emitter: text, requestId: text, parentId: text, payloadKeys: text }, text)
   }
 })
 
@@ -87,17 +84,16 @@ test('nulls, no keys, and every envelope is JSON', () => {
   roundTrip({ parentId: null, requestId: null })
   roundTrip({ payloadKeys: '' })
   for (const text of HOSTILE) {
-    const frame = { ...FRAME, emitter: text, requestId: text, parentId: text, key: text, payloadKeys: text }
+    const frame = { ...FRAME, emitter: text, requestId: text, parentId: text, payloadKeys: text }
     const [field, envelope] = encodeEntry({ ...frame, ttlMs: 5 }, text, null)
     assert.equal(field, 'e')
-    const { emitter, request_id, parent_id, key, payload_keys, replica } = JSON.parse(envelope!)
+    const { emitter, request_id, parent_id, payload_keys, replica } = JSON.parse(envelope!)
     assert.deepEqual(
-      { emitter, request_id, parent_id, key, payload_keys, replica },
+      { emitter, request_id, parent_id, payload_keys, replica },
       {
         emitter: text,
         request_id: text,
         parent_id: text,
-        key: text,
         payload_keys: text === '' ? [] : [text],
         replica: text,
       },
@@ -105,17 +101,15 @@ test('nulls, no keys, and every envelope is JSON', () => {
   }
 })
 
-test('a lifetime begins when the delay has ended', () => {
+test('a lifetime is counted from the publication', () => {
   assert.equal(roundTrip({}).expiresMs, 0)
   assert.equal(roundTrip({ ttlMs: 500 }).expiresMs, FRAME.timestampMs + 500)
-  assert.equal(roundTrip({ ttlMs: 500, delayMs: 20, key: 'k' }).expiresMs, FRAME.timestampMs + 520)
 })
 
 test('the fields beside envelope and payload are read wherever they stand', () => {
   assert.equal(decoded(encodeEntry(FRAME, 'r', 'channel 7')).replyTo, 'channel 7')
   const own = encodeEntry(FRAME, 'r', null)
-  const event = decoded(['x', 'y', 'a', '4-0', ...own, 'o', 'a group', 'alone'])
-  assert.equal(event.after, '4-0')
+  const event = decoded(['x', 'y', ...own, 'o', 'a group', 'alone'])
   assert.equal(event.onlyGroup, 'a group')
   assert.equal(event.replyTo, null)
 })

@@ -7,7 +7,6 @@ import {
   eventOf,
   groupOf,
   groupOfSeenField,
-  lastOfKey,
   replicaOfConsumer,
   seenField,
   streamOf,
@@ -53,11 +52,6 @@ test('a group tells whether it is broadcast, to whom, and its subscriber', () =>
     }
   }
   assert.equal(seen.size, SUBSCRIBERS.length * (1 + REPLICAS.length * THREADS.length), 'no two share a name')
-})
-
-test('two ordering keys share nothing, whatever colons event and key hold', () => {
-  assert.notEqual(lastOfKey('a', 'b:c'), lastOfKey('a:b', 'c'))
-  assert.notEqual(lastOfKey('a', 'b/c'), lastOfKey('a/b', 'c:'))
 })
 
 test('the record of a group tells stream and group', () => {

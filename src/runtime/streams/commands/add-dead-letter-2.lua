@@ -1,20 +1,13 @@
 --[[
-  Stores a dead letter and acknowledges its entry in the same step. Where its subscriber parks, the letter holds up its key.
+  Stores a dead letter and acknowledges its entry in the same step.
 
   KEYS[1] stream of the dead letters
   KEYS[2] stream of the entry; any when there is none
-  KEYS[3] hash of the places that are held up (see admit-3)
-  KEYS[4] hash of the letters that were edited
-  KEYS[5] stream of the replays
   ARGV[1] how many letters are kept
   ARGV[2] how many bytes of letters are kept; the new one always is
   ARGV[3] group
   ARGV[4] id of the entry, '' for none: the letter is stored and nothing is acknowledged
-  ARGV[5] id of the letter whose replay the entry was, '' for none
-  ARGV[6] how many entries KEYS[5] keeps
-  ARGV[7] place that the letter holds up, '' for none
-  ARGV[8] why it has failed
-  ARGV[9…] fields and values
+  ARGV[5…] fields and values
 
   Each letter has in `t` the bytes of all letters before it, so that the first and the last tell what the stream takes. A letter that was
   deleted between them counts until the ones before it are gone.
@@ -47,21 +40,12 @@ if last then
   start = before + own
 end
 local stop = start
-for at = 9, #ARGV do
+for at = 5, #ARGV do
   stop = stop + #ARGV[at]
 end
-local id = redis.call('XADD', KEYS[1], '*', 't', string.format('%.0f', start), unpack(ARGV, 9))
-if ARGV[7] ~= '' then
-  -- What somebody else has put there under another type stays: then nothing waits.
-  redis.pcall('HSET', KEYS[3], ARGV[7], 'L' .. id)
-end
+local id = redis.call('XADD', KEYS[1], '*', 't', string.format('%.0f', start), unpack(ARGV, 5))
 if ARGV[4] ~= '' then
   redis.call('XACK', KEYS[2], ARGV[3], ARGV[4])
-end
-if ARGV[5] ~= '' then
-  redis.pcall(
-    'XADD', KEYS[5], 'MAXLEN', ARGV[6], '*', 'id', ARGV[5], 'outcome', 'failed', 'error', ARGV[8], 'letter', id
-  )
 end
 local max, maxBytes, dropped = tonumber(ARGV[1]), tonumber(ARGV[2]), 0
 local left = redis.call('XLEN', KEYS[1])
@@ -72,7 +56,6 @@ while left > max or stop > maxBytes do
     break
   end
   redis.call('XDEL', KEYS[1], first[1])
-  redis.pcall('HDEL', KEYS[4], 'e' .. first[1], 'p' .. first[1])
   left = left - 1
   dropped = dropped + 1
 end

@@ -1,0 +1,25 @@
+--[[
+  Moves delayed events of an older release into their streams, when they are due.
+
+  KEYS[1] sorted set: packed id, stream and last key of the event, and the fields of its entry → when it is due
+  ARGV[1] how many at most
+  ARGV[2] milliseconds after which a member is tried again that cannot be moved
+
+  Output: how many were moved.
+  Guarantee: an event is in the sorted set or in its stream, never in both and never in neither, however many replicas do this.
+]]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local moved = 0
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])) do
+  local isPacked, event = pcall(cmsgpack.unpack, member)
+  local isEvent = isPacked and type(event) == 'table' and #event > 4
+  local id = isEvent and redis.pcall('XADD', event[2], '*', unpack(event, 4))
+  if type(id) == 'string' then
+    redis.call('ZREM', KEYS[1], member)
+    moved = moved + 1
+  else
+    redis.call('ZADD', KEYS[1], string.format('%.0f', now + ARGV[2]), member)
+  end
+end
+return moved
