@@ -3,7 +3,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { Clock } from '../../core/schedule/clock.ts'
 import type { LogDatabase } from '../../runtime/event-store/database.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
-import type { Processes } from '../streams/process-identity.ts'
+import type { Processes } from './process-identity.ts'
 
 /** How long a member counts as alive after its last renewal, seconds. */
 const LEASE_S = 10

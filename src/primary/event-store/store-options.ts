@@ -2,7 +2,7 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import type { StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
 import type { Hub } from '../events/hub.ts'
-import type { Processes } from '../streams/process-identity.ts'
+import type { Processes } from './process-identity.ts'
 import type { RelayOptions } from './relay.ts'
 
 /** What the event store of a process is given. */

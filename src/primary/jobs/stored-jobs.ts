@@ -8,7 +8,7 @@ import { steadyMs } from '../../core/schedule/clock.ts'
 import { firstDueMs, nextDueMs } from '../../core/schedule/cron.ts'
 import { RepeatingTask } from '../../core/schedule/repeating-task.ts'
 import { CLOCK_MS, type LogDatabase } from '../../runtime/event-store/database.ts'
-import { identityIn, isKnownDead, ownIdentity } from '../streams/process-identity.ts'
+import { identityIn, isKnownDead, ownIdentity } from '../event-store/process-identity.ts'
 
 /** When a job runs next, and what is known of that run. */
 interface Placement {

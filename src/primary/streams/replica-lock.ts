@@ -6,7 +6,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { replicaKey } from '../../runtime/streams/keys.ts'
 import { SCRIPTS } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import { identityIn, isKnownDead, ownIdentity, type ProcessIdentity } from './process-identity.ts'
+import { identityIn, isKnownDead, ownIdentity, type ProcessIdentity } from '../event-store/process-identity.ts'
 
 /** How long a replica counts as living after its last renewal, milliseconds. */
 const REPLICA_TTL_MS = 15_000

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { isKnownDead, ownIdentity } from '../../../src/primary/streams/process-identity.ts'
+import { isKnownDead, ownIdentity } from '../../../src/primary/event-store/process-identity.ts'
 import { type Holder, ReplicaLock } from '../../../src/primary/streams/replica-lock.ts'
 import { replicaKey } from '../../../src/runtime/streams/keys.ts'
 import type { RedisClient } from '../../../src/stores/redis/client.ts'

@@ -30,7 +30,7 @@ const EXEMPT: Record<string, string> = {
   'src/preload/typescript/strip.cjs': 'what it has kept',
   'src/primary/events/records.ts': 'a record of the runtime',
   'src/primary/http/listening.ts': '/proc',
-  'src/primary/streams/process-identity.ts': '/proc',
+  'src/primary/event-store/process-identity.ts': '/proc',
   'src/primary/supervision/crash-report.ts': 'a record of the runtime',
   'src/runtime/kernel/discover.ts': 'looks for the thread of a plugin, which the loader reads',
   'src/stores/migrations/files.ts': 'the text of a migration that is refused, for its checksum',
