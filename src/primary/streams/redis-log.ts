@@ -22,7 +22,7 @@ import { StreamDeliveries, StreamRecords } from './stream-deliveries.ts'
 import { StreamDriver } from './stream-driver.ts'
 import { StreamGroup } from './stream-group.ts'
 import { StreamReader, StreamWatch, WATCH_MS } from './stream-reader.ts'
-import { markGroupsSeen, shownTrimReport, Trimmer } from './trimmer.ts'
+import { markGroupsSeen, Trimmer } from './trimmer.ts'
 
 /** Before something that the store refused is tried again, milliseconds. */
 const RETRY_MS = 500
@@ -151,7 +151,7 @@ export class RedisLog {
     this.#watch = new StreamWatch(this.#blocking, redis, () => this.#reader)
     this.#trimmer = new Trimmer(redis, {
       streams: () => Object.keys(hub.topology()).map(streamOf),
-      report: (report) => log(...shownTrimReport(report)),
+      log,
       // Threads of the release before had groups of their own.
       isLeftOver: (other) => other !== consumer && replicaOfConsumer(other) === replica,
       maxLen: settings.eventBusStreamMaxlen,
@@ -396,7 +396,8 @@ export class RedisLog {
     if (!this.#lock.isHeld) return
     await Promise.all(
       [...this.#groups.values()].map(async (group) => {
-        if (!group.isBroadcast) await this.#settlements.releaseAll(group)
+        const ids = group.entries.map(({ id }) => id)
+        if (!group.isBroadcast) await this.#settlements.giveBack(group, ids)
         else await this.#redis.command('xgroup', ['DESTROY', group.stream, group.name])
       }),
     )

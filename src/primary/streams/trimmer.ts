@@ -123,18 +123,10 @@ const SEARCH_PAGE = 1000
 const HELD_UP_MIN = 10_000
 const REMINDER_MS = 3_600_000
 
-export type TrimReport =
-  /** A cap has cut entries that a group needed. */
-  | ({ kind: 'lost' } & Loss)
-  /** A group without a living subscriber keeps many entries in the server's memory, or was destroyed after a week. */
-  | ({ kind: 'held up' | 'destroyed' } & UnseenGroup)
-  /** A stream cannot be trimmed, for another reason than a lost connection. */
-  | { kind: 'fault'; stream: string; message: string }
-
 interface Options {
   /** The streams that this process publishes to or reads. The streams of other replicas are found in the store. */
   streams: () => Iterable<string>
-  report: (report: TrimReport) => void
+  log: (level: LogLevel, message: string, fields: Record<string, unknown>) => void
   /** True for a consumer of a thread that this replica no longer has: its broadcast groups are destroyed. */
   isLeftOver?: (consumer: string) => boolean
   /** The oldest entries beyond so many in a stream are cut, even when they are needed. */
@@ -171,7 +163,10 @@ export class Trimmer {
   async trim(): Promise<void> {
     await this.#eachStream(async (stream) => {
       const { losses } = await trimStream(this.#redis, stream, this.#options.maxLen)
-      for (const loss of losses) this.#options.report({ kind: 'lost', ...loss })
+      for (const { group, missed, inHand } of losses) {
+        const message = `EVENT_BUS_STREAM_MAXLEN has cut entries of ${stream} that a subscriber had not finished: about ${missed} were never delivered`
+        this.#options.log('ERROR', message, { group, missed, in_hand: inHand })
+      }
     })
   }
 
@@ -260,21 +255,28 @@ export class Trimmer {
       [...streams].map((stream) =>
         look(stream).catch((fault: unknown) => {
           if (fault instanceof HeddleError && fault.code === 'KV_UNAVAILABLE') throw fault
-          this.#tellOnce(`fault ${stream}`, { kind: 'fault', stream, message: messageOf(fault) })
+          this.#tellFault(stream, fault)
         }),
       ),
     )
   }
 
-  #tellUnseen(unseen: UnseenGroup): void {
-    if (unseen.isDestroyed) this.#options.report({ kind: 'destroyed', ...unseen })
-    else if (unseen.waiting > HELD_UP_MIN) {
-      this.#tellOnce(`held up ${seenField(unseen.stream, unseen.group)}`, { kind: 'held up', ...unseen })
+  #tellUnseen({ stream, group, waiting, isDestroyed }: UnseenGroup): void {
+    const { log } = this.#options
+    if (isDestroyed) {
+      log('WARNING', `A group of ${stream} that no replica has subscribed as for 7 days was deleted`, {
+        group,
+        waiting,
+      })
+    } else if (waiting > HELD_UP_MIN && this.#reminder.isDue(`held up ${seenField(stream, group)}`)) {
+      const message = `${waiting} entries of ${stream} wait for a subscriber that no replica has: bring it back, or delete its group (XGROUP DESTROY ${stream} ${group})`
+      log('WARNING', message, { group, waiting })
     }
   }
 
-  #tellOnce(what: string, report: TrimReport): void {
-    if (this.#reminder.isDue(what)) this.#options.report(report)
+  #tellFault(stream: string, fault: unknown): void {
+    if (this.#reminder.isDue(`fault ${stream}`))
+      this.#options.log('WARNING', `${stream} is not looked after: ${messageOf(fault)}`, {})
   }
 
   /** @returns the milliseconds until the next run */
@@ -289,7 +291,7 @@ export class Trimmer {
     } catch (fault) {
       // The connection logs that it is lost, and a stream that is not trimmed for a while only grows.
       if (!(fault instanceof HeddleError && fault.code === 'KV_UNAVAILABLE')) {
-        this.#tellOnce('fault', { kind: 'fault', stream: GROUPS_SEEN, message: messageOf(fault) })
+        this.#tellFault(GROUPS_SEEN, fault)
       }
     }
     return TRIM_MS
@@ -303,31 +305,4 @@ interface GroupConsumer {
   /** The group is the consumer's alone. */
   isBroadcast: boolean
   pending: number
-}
-
-/** A report of the trimmer as a log line. */
-export function shownTrimReport(
-  report: TrimReport,
-): [level: LogLevel, message: string, fields: Record<string, unknown>] {
-  const { kind, stream } = report
-  switch (report.kind) {
-    case 'lost': {
-      const { group, missed, inHand } = report
-      const message = `EVENT_BUS_STREAM_MAXLEN has cut entries of ${stream} that a subscriber had not finished: about ${missed} were never delivered`
-      return ['ERROR', message, { group, missed, in_hand: inHand }]
-    }
-    case 'held up': {
-      const { group, waiting } = report
-      const message = `${waiting} entries of ${stream} wait for a subscriber that no replica has: bring it back, or delete its group (XGROUP DESTROY ${stream} ${group})`
-      return ['WARNING', message, { group, waiting }]
-    }
-    case 'destroyed':
-      return [
-        'WARNING',
-        `A group of ${stream} that no replica has subscribed as for 7 days was deleted`,
-        { group: report.group, waiting: report.waiting },
-      ]
-    case 'fault':
-      return ['WARNING', `${stream} is not looked after: ${report.message}`, { kind }]
-  }
 }
