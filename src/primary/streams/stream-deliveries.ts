@@ -89,38 +89,22 @@ function sharedBy(group: StreamGroup, claimed: ClaimedShare, isLasting: boolean)
 
 const charsOf = (fields: readonly string[] | null): number => fields?.reduce((sum, field) => sum + field.length, 0) ?? 0
 
-/** So many places an id may stand in; it takes the one that was taken longest ago. */
-const WAYS = 4
-const BUCKETS = 1024
+/** Ids that are known for certain: the last ones. */
+const RECENT_MAX = 1000
 
-/**
- * The ids that came lately: the last thousand for certain but for a few, and some older ones. Of each only a hash of 64 bits is kept, in
- * memory that is made once: a Set to which ids come and from which they go keeps its old tables, with all ids that were ever in them, until
- * the next full collection.
- */
+/** The ids that came lately: the last RECENT_MAX, and as many before them at most. */
 export class RecentIds {
-  readonly #hashes = new Int32Array(BUCKETS * WAYS * 2)
-  /** Per bucket, the place that is taken next. */
-  readonly #next = new Uint8Array(BUCKETS)
+  #young = new Set<string>()
+  #old = new Set<string>()
 
   /** @returns false when it has come before */
   add(id: string): boolean {
-    let first = 0x811c9dc5 | 0
-    let second = id.length
-    for (let n = 0; n < id.length; n++) {
-      const code = id.charCodeAt(n)
-      first = Math.imul(first ^ code, 0x01000193)
-      second = (Math.imul(second, 31) + code) | 0
+    if (this.#young.has(id) || this.#old.has(id)) return false
+    if (this.#young.size >= RECENT_MAX) {
+      this.#old = this.#young
+      this.#young = new Set()
     }
-    const bucket = (first ^ (first >>> 16)) & (BUCKETS - 1)
-    const hashes = this.#hashes
-    const from = bucket * WAYS * 2
-    for (let at = from; at < from + WAYS * 2; at += 2)
-      if (hashes[at] === first && hashes[at + 1] === second) return false
-    const way = this.#next[bucket]!
-    this.#next[bucket] = (way + 1) % WAYS
-    hashes[from + way * 2] = first
-    hashes[from + way * 2 + 1] = second
+    this.#young.add(id)
     return true
   }
 }
