@@ -144,7 +144,7 @@ export class StreamClaims {
         const old = entries.filter(({ renewedMs }) => isAll || nowMs - renewedMs > claimIdleMs / 4)
         if (old.length === 0) return
         const ids = old.map(({ id }) => id)
-        await redis.run(SCRIPTS.moveEntries, [stream], [name, consumer, consumer, 0, ...ids]).catch(ignoreGone)
+        await redis.run(SCRIPTS.renewEntries, [stream], [name, consumer, 0, ...ids]).catch(ignoreGone)
         for (const entry of old) entry.renewedMs = nowMs
       }),
     )

@@ -108,9 +108,8 @@ export class ReplicaLock {
 
   async #renew(): Promise<void> {
     try {
-      const args = [this.#token, this.#ttlMs]
-      const holder = await this.#redis.run<string>(SCRIPTS.renewReplica, [replicaKey(this.#replicaId)], args)
-      if (holder === '' || this.#status !== 'held') return
+      const [holder] = await this.#take('')
+      if (holder === undefined || this.#status !== 'held') return
       this.#status = 'lost'
       clearInterval(this.#timer)
       this.#options.onLost(identityIn<Holder>(holder))

@@ -95,7 +95,7 @@ export class StreamSettlements implements Settlements {
   release(entry: TakenEntry): void {
     const { group, id } = entry
     if (!group.remove(entry) || !this.#options.isOurs()) return
-    this.releaseAll(group, [id]).catch(() => {
+    this.giveBack(group, [id]).catch(() => {
       // Then it is claimed when its idle time is over.
     })
   }
@@ -103,12 +103,10 @@ export class StreamSettlements implements Settlements {
   /**
    * Gives pending entries back, so that the next replica that claims gets them at once, whatever idle time it waits for. Those that are no longer
    * this process's are left alone.
-   * @param ids none: all that this process has
    */
-  async releaseAll({ stream, name }: StreamGroup, ids: readonly string[] = []): Promise<void> {
-    const { redis, consumer } = this.#options
-    const args = [name, consumer, consumer, RELEASED_IDLE_MS, ...ids]
-    await redis.run(SCRIPTS.moveEntries, [stream], args).catch((fault: unknown) => {
+  async giveBack({ stream, name }: StreamGroup, ids: readonly string[]): Promise<void> {
+    const args = [name, this.#options.consumer, RELEASED_IDLE_MS, ...ids]
+    await this.#options.redis.run(SCRIPTS.renewEntries, [stream], args).catch((fault: unknown) => {
       if (!isNoGroup(fault)) throw fault
     })
   }

@@ -1,5 +1,5 @@
 --[[
-  Takes a replica's name.
+  Takes a replica's name, or keeps it.
 
   KEYS[1] key of the replica
   ARGV[1] token of the process that takes it
