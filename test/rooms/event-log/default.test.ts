@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { temporaryFolder } from '../../support/folder.ts'
 import type { Heddle } from '../../support/heddle.ts'
+import { redisServer } from '../../support/servers/redis.ts'
 import { post, startWith } from '../../support/started-service.ts'
 import { toolsDirWith } from '../../support/tools-dir.ts'
 import { until } from '../../support/until.ts'
@@ -43,6 +44,23 @@ test('without a tool db events stay in the process, unless the database was chos
   const chosen = await startWith(t, 'noted', { env: { TOOLS_DIR: tools, EVENT_BUS_DRIVER: 'database' } })
   const refused = await post(chosen, '/notes', { text: 'never' })
   assert.equal(refused.success, false)
+})
+
+test('without a tool db Redis has the events, and those with a key or a delay are refused at once', async (t) => {
+  const redis = await redisServer(t)
+  if (redis === null) return
+  const tools = await toolsDirWith(t)
+  await rm(join(tools, 'sqlite'), { recursive: true })
+  const env = { ...redis.env, TOOLS_DIR: tools, EVENT_BUS_DRIVER: 'keyvalue_streams' }
+  const heddle = await startWith(t, 'noted', { env })
+  assert.ok(heddle.logs.some(({ msg }) => /^Events with a key or a delay are refused: /.test(msg)))
+  assert.match((await post(heddle, '/notes', { text: 'now' })).id, /^evt_/)
+  await until(async () => (await handledBy(heddle)).includes('now'), 'the note')
+  assert.equal((await post(heddle, '/notes', { text: 'later', delayMs: 10 })).success, false)
+  await until(
+    () => heddle.logs.some(({ msg }) => /No tool db is installed that can store events/.test(msg)),
+    'the reason',
+  )
 })
 
 test('event_bus.publish in a transaction on SQLite is refused at once, and rolls it back', async (t) => {
