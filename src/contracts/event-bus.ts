@@ -136,7 +136,7 @@ export interface EventBus {
   /**
    * Gives a dead letter another payload, which its replay delivers. The original is kept beside it.
    * @returns false when there is no such dead letter
-   * @throws EVENT_CONTRACT, EVENT_PAYLOAD_INVALID, EVENT_PAYLOAD_TOO_LARGE
+   * @throws EVENT_CONTRACT, EVENT_PAYLOAD_INVALID, EVENT_PAYLOAD_TOO_LARGE; EVENT_OPTIONS_INVALID for a dead letter in Redis
    */
   editDeadLetter(id: string, payload: Payload): Promise<boolean>
   /** False when there is no such dead letter. */

@@ -59,7 +59,7 @@ export default class ManageDeadLetters extends Plugin {
       tags,
       body: EDIT,
       summary: 'Gives a dead letter another `payload`',
-      description: 'The replay delivers it. The original is kept.',
+      description: 'The replay delivers it. The original is kept. A dead letter in Redis cannot be edited.',
     })
     this.#http.addEndpoint('/system/dead-letters/:id/replay', 'POST', this.replay, {
       tags,
