@@ -72,8 +72,6 @@ export interface EventSource {
   leaving?(delivery: Delivery): boolean
   /** Stores a dead letter. Resolves when it is stored, however long that takes. */
   storeDeadLetter(delivery: Delivery, letter: FailedDelivery): Promise<void>
-  /** Lets a delivery that nobody has begun wait behind a dead letter, and ends it here. */
-  park?(delivery: Delivery): void
   /** @param isDone true when the delivery was handled or is a dead letter; false when nobody in this process takes it any more */
   ended(delivery: Delivery, isDone: boolean): void
 }

@@ -98,7 +98,6 @@ export class Hub implements DeliverySink {
     this.#outages = new Outages(options.clock)
     this.#keys = new KeyOrder({
       begin: this.#enqueue,
-      leave: (delivery) => this.#budget.release(delivery),
       drop: (delivery) => this.#finish(delivery, SUBSCRIBER_GONE, false),
       consumerOf: ({ event, group }) => this.#topology.consumer(event, group),
     })

@@ -6,12 +6,10 @@ import type { Consumer, Delivery, DeliveryQueue, HubEvent } from './consumer.ts'
 interface ParkedKey {
   /** The letters that hold it up: one, but after deaths of the process. */
   readonly letters: Set<string>
-  /** The event of a letter that is replayed, or its position in the durable log; null: the letter waits. */
-  replay: HubEvent | number | null
-  /** Deliveries that wait in memory, in their order. */
+  /** The event of a letter that is replayed; null: the letter waits. */
+  replay: HubEvent | null
+  /** Deliveries that wait, in their order. */
   readonly held: Fifo<Delivery>
-  /** Positions in the durable log of the events that wait there, in their order. */
-  readonly positions: Set<number>
 }
 
 /** A delivery's event, group and key. */
@@ -22,15 +20,11 @@ export interface KeyPlace {
   key: string | null
 }
 
-/** The keys that wait behind dead letters, of all subscribers with `onDead: 'park'`. */
+/** The keys that wait behind dead letters in memory, of all subscribers with `onDead: 'park'`. */
 export class ParkedKeys {
   readonly #keys = new Map<string, ParkedKey>()
-  /** Positions of all events that wait in the durable log, each with the number of its subscribers that wait. */
-  readonly #waiting = new Map<number, number>()
-  /** Told when a key goes on, with what waits in memory. */
+  /** Told when a key goes on, with what waits. */
   readonly #onFreed: (place: KeyPlace, held: Fifo<Delivery>) => void
-  /** Told before, of the positions of those that wait in the durable log. */
-  onPositions: ((positions: ReadonlySet<number>) => void) | null = null
 
   constructor(onFreed: (place: KeyPlace, held: Fifo<Delivery>) => void) {
     this.#onFreed = onFreed
@@ -45,58 +39,15 @@ export class ParkedKeys {
     return this.#keys.size
   }
 
-  /** Events that wait in the durable log. */
-  get waiting(): number {
-    return this.#waiting.size
-  }
-
-  /** True for the position of an event that waits there. */
-  isWaiting(position: number): boolean {
-    return this.#waiting.has(position)
-  }
-
-  /** An event waits there. */
-  wait({ positions }: ParkedKey, position: number): void {
-    if (positions.has(position)) return
-    positions.add(position)
-    this.#waiting.set(position, (this.#waiting.get(position) ?? 0) + 1)
-  }
-
   /** What a letter says of its key. */
   shownOf(place: KeyPlace): { key?: string; waiting?: number } {
     const parked = this.find(place)
     if (place.key === null || parked === undefined) return {}
-    return { key: place.key, waiting: parked.held.size + parked.positions.size }
+    return { key: place.key, waiting: parked.held.size }
   }
 
   find(place: KeyPlace): ParkedKey | undefined {
     return this.#keys.get(idOf(place))
-  }
-
-  /** All letters that something waits for. */
-  letters(): { id: string; place: KeyPlace }[] {
-    return [...this.#keys].flatMap(([key, { letters }]) => {
-      const place = placeIn(key)
-      return [...letters].map((id) => ({ id, place }))
-    })
-  }
-
-  /** Positions of the stored events that wait behind letters. */
-  get positions(): Iterable<number> {
-    return this.#waiting.keys()
-  }
-
-  /** Positions of the stored events whose replay keys wait for. */
-  replays(): { place: KeyPlace; position: number }[] {
-    return [...this.#keys].flatMap(([key, { replay }]) =>
-      typeof replay === 'number' ? [{ place: placeIn(key), position: replay }] : [],
-    )
-  }
-
-  /** Another process has the event of the replay: its letter is waited for until it says what became of it. */
-  replayLeft(place: KeyPlace): void {
-    const parked = this.find(place)
-    if (parked !== undefined) parked.replay = null
   }
 
   /** A delivery has become a letter: what follows with its key waits. */
@@ -106,13 +57,8 @@ export class ParkedKeys {
     parked.replay = null
   }
 
-  /** There is a letter: what follows with its key waits. */
-  hold(place: KeyPlace, letter: string): void {
-    this.#at(place).letters.add(letter)
-  }
-
   /** The letter is replayed: its event goes before those that wait. */
-  replaying(place: KeyPlace, letter: string, replay: HubEvent | number): void {
+  replaying(place: KeyPlace, letter: string, replay: HubEvent): void {
     const parked = this.#at(place)
     parked.letters.delete(letter)
     parked.replay = replay
@@ -142,29 +88,16 @@ export class ParkedKeys {
     return [...this.#keys.values()].map(({ held }) => held)
   }
 
-  /** These do not wait here any more. */
-  dropPositions(dropped: readonly number[]): void {
-    for (const position of dropped) this.#waiting.delete(position)
-    for (const { positions } of this.#keys.values()) for (const position of dropped) positions.delete(position)
-  }
-
   #freeIfDone(place: KeyPlace, parked: ParkedKey): void {
     if (parked.letters.size > 0 || parked.replay !== null) return
     this.#keys.delete(idOf(place))
-    for (const position of parked.positions) {
-      const waiting = this.#waiting.get(position)! - 1
-      if (waiting > 0) this.#waiting.set(position, waiting)
-      else this.#waiting.delete(position)
-    }
-    // What waits in the log first: those that come from now on wait behind it.
-    if (parked.positions.size > 0) this.onPositions?.(parked.positions)
     this.#onFreed(place, parked.held)
   }
 
   #at(place: KeyPlace): ParkedKey {
     let parked = this.find(place)
     if (parked === undefined) {
-      parked = { letters: new Set(), replay: null, held: new Fifo(), positions: new Set() }
+      parked = { letters: new Set(), replay: null, held: new Fifo() }
       this.#keys.set(idOf(place), parked)
     }
     return parked
@@ -174,15 +107,8 @@ export class ParkedKeys {
 /** Names have no such character. */
 const idOf = ({ event, group, key }: KeyPlace): string => `${event}\0${group}\0${key}`
 
-function placeIn(id: string): KeyPlace {
-  const [event, group, ...key] = id.split('\0')
-  return { event: event!, group: group!, key: key.join('\0') }
-}
-
 export interface KeyOrderOptions {
   begin: (delivery: Delivery) => void
-  /** A delivery waits in the durable log from now on, behind a dead letter: it leaves the hub. */
-  leave: (delivery: Delivery) => void
   /** Ends a delivery that would wait in memory behind a dead letter while this process ends. */
   drop: (delivery: Delivery) => void
   /** The consumer of a key that goes on; undefined when nobody subscribes any more. */
@@ -257,12 +183,6 @@ export class KeyOrder {
   #hold(delivery: Delivery, parked: ParkedKey): void {
     // Nobody would end it: what waited for its subscriber has been dropped.
     if (delivery.consumer.isGone) return this.#options.drop(delivery)
-    const { source } = delivery.event
-    if (source?.park !== undefined) {
-      this.parked.wait(parked, delivery.event.seq)
-      source.park(delivery)
-      return this.#options.leave(delivery)
-    }
     if (this.#isEnding) return this.#options.drop(delivery)
     parked.held.push(delivery)
     this.#count(delivery, 1)
@@ -352,5 +272,4 @@ export class KeyOrder {
 
 const placeOf = ({ event: { event, key }, consumer: { group } }: Delivery): KeyPlace => ({ event, group, key })
 
-const isReplay = ({ event }: Delivery, replay: Delivery['event'] | number | null): boolean =>
-  replay !== null && (replay === event || (event.seq > 0 && replay === event.seq))
+const isReplay = ({ event }: Delivery, replay: HubEvent | null): boolean => replay === event
