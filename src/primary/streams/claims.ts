@@ -1,16 +1,14 @@
 // Takes over what other consumers have left, and keeps what this process has.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { replicaKey, replicaOfConsumer } from '../../runtime/streams/keys.ts'
 import { type Entry, ensureGroup, isNoGroup, listConsumers, SCRIPTS } from '../../runtime/streams/stream-commands.ts'
-import type { RedisClient } from '../../stores/redis/client.ts'
 import { identityIn, isKnownDead } from '../event-store/process-identity.ts'
 import type { StreamSettlements } from './settlements.ts'
 import type { ClaimedShare, StreamDeliveries } from './stream-deliveries.ts'
-import { FIRST_ATTEMPT, type StreamGroup, type TakenEntry } from './stream-group.ts'
+import { FIRST_ATTEMPT, type StreamGroup, type StreamProcess, type TakenEntry } from './stream-group.ts'
 import { markGroupsSeen } from './trimmer.ts'
 
 /** Entries that are claimed at a time. */
@@ -32,23 +30,13 @@ const SEEN_EVERY_MS = 60_000
 /** Groups that a log line names. */
 const SHOWN_MAX = 20
 
-interface ClaimsOptions {
-  redis: RedisClient
-  /** REPLICA_ID. */
-  replica: string
-  /** The consumer of this process. */
-  consumer: string
+interface ClaimsOptions extends StreamProcess {
   /** EVENT_BUS_CLAIM_IDLE_MS. */
   claimIdleMs: number
   /** The groups that this process reads. */
   groups: () => readonly StreamGroup[]
   deliveries: StreamDeliveries
   settlements: StreamSettlements
-  /** False when this process begins nothing any more. */
-  mayTakeOver: () => boolean
-  /** False when this process does not have its name: entries under it belong to another process. */
-  isOurs: () => boolean
-  log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
 type PendingRow = [id: string, consumer: string, idleMs: number, times: number]
@@ -182,9 +170,9 @@ export class StreamClaims {
 
   /** @param remade gets the groups that were missing */
   async #claimFromEach(remade: string[]): Promise<void> {
-    const { redis, mayTakeOver } = this.#options
+    const { redis, mayBegin } = this.#options
     for (const group of this.#shared()) {
-      if (!mayTakeOver()) return
+      if (!mayBegin()) return
       if (group.room <= 0) continue
       try {
         if (steadyMs() >= this.#notBeforeMs) await this.#claimIdle(group)
@@ -233,8 +221,8 @@ export class StreamClaims {
 
   /** Claims entries that have been idle for so long that their process has left them, as long as there is room. */
   async #claimIdle(group: StreamGroup): Promise<void> {
-    const { claimIdleMs, mayTakeOver } = this.#options
-    for (let count = CLAIM_BATCH; count === CLAIM_BATCH && mayTakeOver(); ) {
+    const { claimIdleMs, mayBegin } = this.#options
+    for (let count = CLAIM_BATCH; count === CLAIM_BATCH && mayBegin(); ) {
       if (group.room <= 0) return
       const rows = await this.#pending(group, ['IDLE', claimIdleMs, '-', '+', CLAIM_BATCH])
       count = await this.#take(group, rows, claimIdleMs)

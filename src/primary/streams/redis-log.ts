@@ -18,9 +18,9 @@ import type { Hub } from '../events/hub.ts'
 import { StreamClaims } from './claims.ts'
 import { ReplicaLock } from './replica-lock.ts'
 import { StreamSettlements } from './settlements.ts'
-import { StreamDeliveries, StreamRecords } from './stream-deliveries.ts'
+import { StreamDeliveries } from './stream-deliveries.ts'
 import { StreamDriver } from './stream-driver.ts'
-import { StreamGroup } from './stream-group.ts'
+import { StreamGroup, type StreamProcess } from './stream-group.ts'
 import { StreamReader, StreamWatch, WATCH_MS } from './stream-reader.ts'
 import { markGroupsSeen, Trimmer } from './trimmer.ts'
 
@@ -60,7 +60,6 @@ export class RedisLog {
   readonly #blocking: RedisClient
   readonly #lock: ReplicaLock
   readonly #probe: WriteProbe
-  readonly #records: StreamRecords
   readonly #settlements: StreamSettlements
   readonly #deliveries: StreamDeliveries
   readonly #claims: StreamClaims
@@ -97,56 +96,38 @@ export class RedisLog {
     this.#lock = new ReplicaLock(redis, replica, { onLost: ({ host, pid }) => this.#lost(host, pid) })
 
     // ── publishing ──
-    this.#records = new StreamRecords(hub)
     this.driver = new StreamDriver({
       settings,
+      hub,
       own: this.#own,
-      published: (event, origin) => this.record(event, origin),
       store: options.store,
       stored: options.stored,
-      dropped: hub.deadLetters.dropped,
     })
 
     // ── reading ──
+    const isOurs = (): boolean => this.#lock.isHeld
+    const own: StreamProcess = { redis, replica, consumer, isOurs, mayBegin: this.#mayBegin, log }
     this.#settlements = new StreamSettlements({
-      redis,
+      ...own,
       letters: this.driver.letters,
-      replica,
-      consumer,
-      isOurs: () => this.#lock.isHeld,
       onConfirmed: (group) => {
         if (group.isFull && group.room >= ROOM_MIN) this.#reader.wake(group.stream)
       },
-      log,
     })
-    this.#deliveries = new StreamDeliveries({
-      redis,
-      hub,
-      replica,
-      settlements: this.#settlements,
-      mayBegin: this.#mayBegin,
-      received: (frame) => this.#records.received(frame),
-    })
+    this.#deliveries = new StreamDeliveries({ ...own, hub, settlements: this.#settlements })
     this.#claims = new StreamClaims({
-      redis,
-      replica,
-      consumer,
+      ...own,
       claimIdleMs: settings.eventBusClaimIdleMs,
       groups: () => [...this.#groups.values()],
       deliveries: this.#deliveries,
       settlements: this.#settlements,
-      mayTakeOver: this.#mayBegin,
-      isOurs: () => this.#lock.isHeld,
-      log,
     })
     this.#reader = new StreamReader({
-      redis,
-      consumer,
+      ...own,
       flush: this.#settlements.flush,
       take: (group, entry) => this.#deliveries.take(group, entry),
       claimOwn: (group) => this.#claims.claimOwn(group),
       onChange: () => this.#watch.changed(),
-      log,
     })
     this.#watch = new StreamWatch(this.#blocking, redis, () => this.#reader)
     this.#trimmer = new Trimmer(redis, {
@@ -338,13 +319,6 @@ export class RedisLog {
     for (const group of this.#groups.values()) {
       if (group.isFull && group.room > 0) this.#reader.wake(group.stream)
     }
-  }
-
-  // ── publishing ────────────────────────────────────────────────────────────
-
-  /** Records an event that a thread of this process has published. */
-  record(frame: EventFrame, origin: SubscriberThread | null): void {
-    this.#records.published(frame, origin)
   }
 
   // ── stop ──────────────────────────────────────────────────────────────────

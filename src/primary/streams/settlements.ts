@@ -1,16 +1,14 @@
 // What becomes of the entries that this process has: acknowledged, given back, tried again, a dead letter.
-import type { LogLevel } from '../../contracts/logger.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { cutText } from '../../core/errors/description.ts'
 import { encodeEntry } from '../../runtime/streams/entry.ts'
 import { attemptField, attemptsOf, streamOf } from '../../runtime/streams/keys.ts'
 import { retryWhile } from '../../runtime/streams/publisher.ts'
 import { isNoGroup, SCRIPTS } from '../../runtime/streams/stream-commands.ts'
-import type { RedisClient } from '../../stores/redis/client.ts'
 import { textOf } from '../../transport/frames/event-frame.ts'
 import type { Delivery, FailedDelivery, Share } from '../events/consumer.ts'
 import type { StreamDeadLetters } from './dead-letters.ts'
-import type { Settlements, StreamGroup, TakenEntry } from './stream-group.ts'
+import type { Settlements, StreamGroup, StreamProcess, TakenEntry } from './stream-group.ts'
 
 /** An acknowledgement waits so long for others and for the next read, so that they are sent together; milliseconds. */
 const GATHER_MS = 2
@@ -24,18 +22,10 @@ const RELEASED_IDLE_MS = 86_400_000
 const ATTEMPTS_KEEP_MS = 7 * 86_400_000
 const ERROR_MAX_LENGTH = 1000
 
-interface StreamSettlementsOptions {
-  redis: RedisClient
+interface StreamSettlementsOptions extends StreamProcess {
   letters: StreamDeadLetters
-  /** REPLICA_ID. */
-  replica: string
-  /** The consumer of this process. */
-  consumer: string
-  /** False when this process does not have its name: entries under it belong to another process. */
-  isOurs: () => boolean
   /** Told when the store knows entries of the group to be done. */
   onConfirmed: (group: StreamGroup) => void
-  log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
 export class StreamSettlements implements Settlements {

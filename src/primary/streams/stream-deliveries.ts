@@ -1,12 +1,11 @@
 // Makes an event of each entry that this process has, and gives it to the hub.
 import { decodeEntry, type StreamEvent } from '../../runtime/streams/entry.ts'
 import { type Entry, reply } from '../../runtime/streams/stream-commands.ts'
-import type { RedisClient } from '../../stores/redis/client.ts'
-import { bytesOf, type EventFrame } from '../../transport/frames/event-frame.ts'
-import { hubEventOf, type Requester, type Share, type SubscriberThread } from '../events/consumer.ts'
+import { bytesOf } from '../../transport/frames/event-frame.ts'
+import { hubEventOf, type Requester, type Share } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import type { StreamSettlements } from './settlements.ts'
-import { type StreamGroup, TakenEntry } from './stream-group.ts'
+import { type StreamGroup, type StreamProcess, TakenEntry } from './stream-group.ts'
 
 /** What is known of an entry that another consumer had before. */
 export interface ClaimedShare extends Omit<Share, 'group' | 'instance'> {
@@ -18,20 +17,15 @@ export interface ClaimedShare extends Omit<Share, 'group' | 'instance'> {
   turn?: (entry: TakenEntry, deliver: (share: ClaimedShare) => void) => void
 }
 
-interface StreamDeliveriesOptions {
-  redis: RedisClient
+interface StreamDeliveriesOptions extends StreamProcess {
   hub: Hub
-  /** REPLICA_ID. */
-  replica: string
   settlements: StreamSettlements
-  /** False when this process begins nothing any more. */
-  mayBegin: () => boolean
-  /** Told of each event that another replica has published. */
-  received: (frame: EventFrame) => void
 }
 
 export class StreamDeliveries {
   readonly #options: StreamDeliveriesOptions
+  /** Events that other processes have published: one that several groups here receive is recorded once. */
+  readonly #received = new RecentIds()
 
   constructor(options: StreamDeliveriesOptions) {
     this.#options = options
@@ -39,7 +33,7 @@ export class StreamDeliveries {
 
   /** @param fields null: it was cut from the stream while it was on its way. @param claimed null: nobody has had it before */
   take(group: StreamGroup, [id, fields]: Entry, claimed: ClaimedShare | null = null): void {
-    const { settlements, received, replica, mayBegin } = this.#options
+    const { hub, settlements, replica, mayBegin } = this.#options
     const entry = new TakenEntry(group, id, charsOf(fields), settlements)
     group.add(entry)
     if (fields === null) return settlements.acknowledge(entry)
@@ -48,7 +42,7 @@ export class StreamDeliveries {
     const event = decodeEntry(group.event, id, fields)
     if (typeof event === 'string') return void settlements.storeMalformed(entry, fields, event)
     if (event.onlyGroup !== null && event.onlyGroup !== group.name) return settlements.acknowledge(entry)
-    if (event.replica !== replica) received(event.frame)
+    if (event.replica !== replica && this.#received.add(event.frame.id)) hub.record(event.frame, null)
     if (claimed?.turn === undefined) this.#deliver(entry, event, claimed)
     else claimed.turn(entry, (share) => this.#deliver(entry, event, share))
   }
@@ -106,24 +100,5 @@ export class RecentIds {
     }
     this.#young.add(id)
     return true
-  }
-}
-
-/** Records the events that do not pass the hub of this process: those that it publishes, and those that it receives. */
-export class StreamRecords {
-  readonly #hub: Hub
-  readonly #received = new RecentIds()
-
-  constructor(hub: Hub) {
-    this.#hub = hub
-  }
-
-  published(frame: EventFrame, origin: SubscriberThread | null): void {
-    this.#hub.record(frame, origin)
-  }
-
-  /** An event that several groups here receive is recorded once. */
-  received(frame: EventFrame): void {
-    if (this.#received.add(frame.id)) this.#hub.record(frame, null)
   }
 }

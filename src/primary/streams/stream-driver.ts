@@ -9,8 +9,9 @@ import { listGroups, type ReplyOutcome } from '../../runtime/streams/stream-comm
 import { RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
-import type { DeadLetters, DroppedLetters } from '../events/dead-letters.ts'
+import type { DeadLetters } from '../events/dead-letters.ts'
 import type { EventDriver } from '../events/event-driver.ts'
+import type { Hub } from '../events/hub.ts'
 import { StreamDeadLetters } from './dead-letters.ts'
 import { LettersOfBoth } from './letters-of-both.ts'
 
@@ -103,14 +104,11 @@ class Replies {
 export interface StreamDriverOptions {
   settings: Settings
   own: ThreadPublisher
-  /** Told of each event that the store has taken. */
-  published: (event: EventFrame, origin: SubscriberThread | null) => void
+  hub: Hub
   /** Stores an event that stays in the database. */
   store: (event: EventFrame, origin: SubscriberThread | null) => Promise<void>
   /** The dead letters in the database. */
   stored: DeadLetters
-  /** Counts the letters that were dropped for new ones. */
-  dropped: DroppedLetters
 }
 
 /** Publishes, requests and keeps dead letters for the primary, by the streams. */
@@ -124,10 +122,10 @@ export class StreamDriver implements EventDriver {
 
   constructor(options: StreamDriverOptions) {
     this.#options = options
-    const { settings, own, stored, dropped } = options
+    const { settings, hub, own, stored } = options
     this.letters = new StreamDeadLetters(own.redis, {
       maxBytes: settings.eventBusMaxDeadBytes,
-      onCut: (letters) => dropped.add(letters),
+      onCut: (letters) => hub.deadLetters.dropped.add(letters),
     })
     this.deadLetters = new LettersOfBoth(this.letters, stored)
     // The primary's own connection logs the state of the store: this one would log the same.
@@ -136,20 +134,20 @@ export class StreamDriver implements EventDriver {
   }
 
   async publish(event: EventFrame, origin: SubscriberThread | null): Promise<void> {
-    const { own, published, store } = this.#options
+    const { hub, own, store } = this.#options
     if (staysInStore(event)) return store(event, origin)
     await own.publish(event)
-    published(event, origin)
+    hub.record(event, origin)
   }
 
   /** Publishes and resolves with the first object that a subscriber on any replica returns, as JSON. */
   async request(event: EventFrame, origin: SubscriberThread | null, timeoutMs: number): Promise<string> {
-    const { own, published } = this.#options
+    const { hub, own } = this.#options
     const groups = await listGroups(own.redis, streamOf(event.event))
     if (groups.length === 0) throw new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${event.event}`)
     return this.#replies.request(event.event, groups.length, timeoutMs, async (replyTo) => {
       await own.publish(event, replyTo)
-      published(event, origin)
+      hub.record(event, origin)
     })
   }
 

@@ -1,5 +1,7 @@
 // A consumer group of a stream as this process reads it, and the entries of it that this process has.
+import type { LogLevel } from '../../contracts/logger.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
+import type { RedisClient } from '../../stores/redis/client.ts'
 import type { Consumer, Delivery, EventSource, FailedDelivery, Share } from '../events/consumer.ts'
 
 /** What is known of a delivery that nobody has begun. */
@@ -15,6 +17,20 @@ const BATCH_MIN = 16
 const BATCH_MAX = 128
 /** A process with so many entries reads few at a time: the rest is for others. */
 const MANY = 512
+
+/** This process as the streams know it. */
+export interface StreamProcess {
+  redis: RedisClient
+  /** REPLICA_ID. */
+  replica: string
+  /** Its consumer in each group. */
+  consumer: string
+  /** False when it does not have its name: entries under it belong to another process. */
+  isOurs: () => boolean
+  /** False when it begins nothing any more. */
+  mayBegin: () => boolean
+  log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
+}
 
 /** Told what becomes of an entry. */
 export interface Settlements {

@@ -1,12 +1,11 @@
 // Reads the streams of a process: each as long as there is something, and room for it.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { LogLevel } from '../../contracts/logger.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { compareEntryIds } from '../../runtime/streams/keys.ts'
 import { retryWhile } from '../../runtime/streams/publisher.ts'
 import { type Entry, ensureGroup, isNoGroup, lastEntryId, readGroup } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import type { StreamGroup } from './stream-group.ts'
+import type { StreamGroup, StreamProcess } from './stream-group.ts'
 
 /** About how many characters one read takes, by the largest payload of the one before. */
 const READ_MAX_CHARS = 8 << 20
@@ -17,10 +16,7 @@ const FEW_ENTRIES = 8
 /** Before what has failed is tried again, milliseconds. */
 const RETRY_MS = 250
 
-interface StreamReaderOptions {
-  redis: RedisClient
-  /** The consumer of this process. */
-  consumer: string
+interface StreamReaderOptions extends Pick<StreamProcess, 'redis' | 'consumer' | 'log'> {
   /** Sends what waits to be sent: another command goes out now. */
   flush: () => void
   take: (group: StreamGroup, entry: Entry) => void
@@ -28,7 +24,6 @@ interface StreamReaderOptions {
   claimOwn: (group: StreamGroup) => Promise<void>
   /** Other streams are to be watched, or from elsewhere on. */
   onChange: () => void
-  log: (level: LogLevel, message: string) => void
 }
 
 /** A stream that this process reads. */

@@ -20,7 +20,6 @@ import type { Health, Snapshots } from '../health/health.ts'
 import type { Descriptors, PoolProbe } from '../health/held-resources.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { ProcessLog } from '../logging/process-log.ts'
-import type { RedisLog } from '../streams/redis-log.ts'
 import { answerOf, type LaneDeath, LaneDeaths } from './black-box.ts'
 import type { FlightMirror } from './crash-report.ts'
 import type { LaneThread } from './lane-set.ts'
@@ -39,8 +38,6 @@ interface LaneEvents {
   readonly durable: Durable
   readonly logLanes: LogLanes
   driver: EventDriver
-  /** Null while no streams carry the events. */
-  streams: Pick<RedisLog, 'record'> | null
 }
 
 export interface LaneRegistrarParts extends PlacementParts {
@@ -105,7 +102,7 @@ export class LaneRegistrar {
     return {
       onPublish: (lane, event) => hub.publish(event, laneSubscribers.threadOf(lane)),
       onStored: (lane, event) => events.durable.take(event, laneSubscribers.threadOf(lane)),
-      onRecord: (lane, event) => events.streams?.record(event, laneSubscribers.threadOf(lane)),
+      onRecord: (lane, event) => hub.record(event, laneSubscribers.threadOf(lane)),
       deliveries: hub,
       onCall: (tool, method, args) =>
         tool === '#host' ? serve(services, method, args) : kernel.toolbox.serve(tool, method, args),

@@ -42,34 +42,23 @@ async function processOn(
   for (let n = 0; n < lanes; n++) consumer.addInstance(instanceOf(fakeThread()))
   group.consumer = consumer
   group.isOpen = true
+  const own = { redis, replica: 'me', consumer: 'me:hub', isOurs: () => true, mayBegin: () => mayBegin }
+  const log = (_: string, message: string) => void told.push(message)
   const settlements = new StreamSettlements({
-    redis,
+    ...own,
     letters: new StreamDeadLetters(redis, { onCut: () => {} }),
-    replica: 'me',
-    consumer: 'me:hub',
-    isOurs: () => true,
     onConfirmed: () => {},
-    log: () => {},
+    log,
   })
-  const deliveries = new StreamDeliveries({
-    redis,
-    hub,
-    replica: 'me',
-    settlements,
-    mayBegin: () => mayBegin,
-    received: () => {},
-  })
+  const deliveries = new StreamDeliveries({ ...own, hub, settlements, log })
   const claims = new StreamClaims({
-    redis,
-    replica: 'me',
-    consumer: 'me:hub',
+    ...own,
     claimIdleMs: IDLE_MS,
     groups: () => [group, ...more],
     deliveries,
     settlements,
-    mayTakeOver: () => mayBegin && looksLeft-- > 0,
-    isOurs: () => true,
-    log: (_, message) => void told.push(message),
+    mayBegin: () => mayBegin && looksLeft-- > 0,
+    log,
   })
   t.after(() => {
     claims.close()

@@ -61,6 +61,7 @@ testOnStreams(
       replica: 'a',
       consumer: 'a:hub',
       isOurs: () => isOurs,
+      mayBegin: () => true,
       onConfirmed: () => {},
       log: () => {},
     })
