@@ -1,6 +1,5 @@
 // The event store of a process, from opening to end.
 
-import type { Queryable } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { type Clock, pause } from '../../core/schedule/clock.ts'
@@ -8,18 +7,20 @@ import { until, withTimeout } from '../../core/schedule/waiting.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
 import { BROKER } from '../../runtime/event-store/delivery-rows.ts'
 import { dueMsOf, keyIn, staysInStore } from '../../runtime/event-store/event-columns.ts'
-import { MEMBER_THREADS } from '../../runtime/event-store/server-tables.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { hubEventOf, type SubscriberThread } from '../events/consumer.ts'
 import { POISON_DEATHS } from '../events/quarantine.ts'
 import type { Cursor, Group } from './cursor.ts'
 import { DueRows } from './due-rows.ts'
+import { EarlyRows } from './early-rows.ts'
 import { Groups } from './groups.ts'
 import { Hand } from './hand.ts'
 import { buryRow } from './malformed.ts'
 import { Membership } from './membership.ts'
 import { GROUP_MAX, KEY_MAX, Reader } from './reader.ts'
 import { Relay } from './relay.ts'
+import { Replays } from './replays.ts'
+import { RowCount } from './row-count.ts'
 import type { NewGroup } from './server-store.ts'
 import { Settler } from './settler.ts'
 import type { OwnedSlot, ParkedInSlot } from './slots.ts'
@@ -27,6 +28,7 @@ import { SqlStore } from './sql-store.ts'
 import type { StoredDelivery } from './store.ts'
 import type { EventStoreOptions } from './store-options.ts'
 import { StoreTrial } from './store-trial.ts'
+import { StoredRecords } from './stored-records.ts'
 
 /** How long events are still given to a broker at the end, milliseconds. */
 const RELAY_END_MS = 1000
@@ -38,21 +40,8 @@ const REOPEN_MS = 1000
 const LOOK_MS = 1000
 /** How long a start waits for the file, milliseconds: a process that is ending holds it a little longer. */
 const CLAIM_MS = 1000
-/** Maximum number of events kept for the trace until the subscribers are known. */
-const UNRECORDED_MAX = 10_000
 /** Every commit has succeeded or failed after this time, milliseconds. */
 const COMMIT_MAX_MS = 30_000
-/** Maximum number of replayed or deleted dead letters to remember. */
-const RELEASED_MAX = 1000
-/** Maximum time between counting a subscription and its message to the primary, milliseconds. */
-const MESSAGE_MAX_MS = 1000
-/** Inserts that began before the groups were known have ended after this time, milliseconds. */
-const UNASSIGNED_MS = 120_000
-/** On a file up to this many rows are counted at each look, and how often more are, milliseconds: no other process changes them. */
-const COUNTED_OFTEN = 10_000
-const RECOUNT_MS = 600_000
-/** On a server counting rests this many times as long as it took, for each process. */
-const COUNT_REST = 20
 /** Rows of one page on a server: each page is a round trip. */
 const SERVER_PAGE_ROWS = 256
 /** A row runs alone after this many crashes; after more under the guardian, which knows what was running. */
@@ -78,6 +67,7 @@ export class EventStore {
   readonly reader: Reader
   readonly groups: Groups
   readonly hand: Hand
+  readonly replays: Replays
   readonly #options: EventStoreOptions
   readonly #store: SqlStore
   readonly #clock: Clock
@@ -85,22 +75,15 @@ export class EventStore {
   readonly #due: DueRows
   readonly #relay: Relay | null
   readonly #trial: StoreTrial
+  readonly #rows: RowCount
+  readonly #early: EarlyRows
+  readonly #records: StoredRecords
   /** On a server: this process among those that share the database. */
   readonly #members: Membership | null
   #state: State = 'new'
   #hasNotedStart = false
-  /** Dead letters replayed or deleted recently. */
-  readonly #released = new Set<string>()
-  /** Places of dead letters that are being replayed. */
-  readonly #places = new Map<string, number>()
-  /** When the rows are counted again, by the steady clock. */
-  #countAtMs = 0
-  /** Number of subscriptions after the boot that the hub knows. */
-  #subscriptions = 0
-  #groupsStored: Promise<void> = Promise.resolve()
   #refusals = 0
   #ringUntilMs = 0
-  #begunMs = 0
   /** True once all subscribers of the boot are known. */
   #isAdopted = false
   #fault: string | null = null
@@ -108,12 +91,6 @@ export class EventStore {
   /** Number of broken rules (EVENT_STORE_BROKEN). */
   #broken = 0
   #lookTimer: ReturnType<Clock['every']> | undefined
-  /** Rows in the store, as far as is known. */
-  #rows = 0
-  /** Events that were published before the subscribers were known. */
-  #unrecorded: { event: EventFrame; origin: SubscriberThread | null }[] = []
-  /** Last recorded event of each thread. Events of one thread are in the order of their ids. */
-  readonly #recorded = new Map<number, string>()
 
   constructor(options: EventStoreOptions) {
     const { hub, log, maxQueue, maxStored, report, write } = options
@@ -125,7 +102,7 @@ export class EventStore {
       new SqlStore(
         () => log.database,
         log.memory,
-        () => this.#groupsAreStored(),
+        () => this.#early.areGroupsStored(),
       )
     const store = members?.store ?? onFile()
     this.#members = members
@@ -190,13 +167,19 @@ export class EventStore {
       report: warn,
     })
     hub.groups = this.groups
+    const { reader, groups, hand } = this
+    const { memory } = log
+    this.#rows = new RowCount({ store, reader, memory, clock, members: () => members?.size ?? null })
+    this.replays = new Replays({ store, groups, reader, hand, rows: this.#rows, clock, members })
+    const isEnded = (): boolean => this.#isEnded
+    this.#early = new EarlyRows({ store, groups, reader, settler: this.#settler, memory, clock, members, isEnded })
+    this.#records = new StoredRecords({ hub, member: () => members?.lease.id ?? 0, isAlive: options.isAlive })
     this.#trial = new StoreTrial(log, report)
     const { onCommitted } = this.#settler
     this.#settler.onCommitted = (seqs, deleted) => {
       members?.rowsLeft(seqs)
       onCommitted(seqs, deleted)
-      this.#rows -= deleted
-      this.#count()
+      this.#rows.add(-deleted)
     }
     this.#settler.onLost = (slots) => {
       for (const slot of slots) members?.slots.lose(slot)
@@ -265,13 +248,13 @@ export class EventStore {
     this.hand.lastBefore = await store.lastSeq()
     if (!this.#hasNotedStart && this.#members === null) await store.noteStart(GROUP_MAX, KEY_MAX)
     this.#hasNotedStart = true
-    this.#rows = await store.count()
+    await this.#rows.first()
     await this.groups.load()
     if (this.#members === null) for (const { seq, sinceMs } of await store.replays()) this.hand.replaying(seq, sinceMs)
     if (this.#isEnded) return
     this.#state = 'open'
     memory.open(this.#members?.lease.id ?? 0)
-    this.#count()
+    this.#rows.tell()
     if (this.#isAdopted) await this.#serve()
   }
 
@@ -290,9 +273,9 @@ export class EventStore {
   /** Delivers stored events, now that all subscribers are known. */
   async adopt(): Promise<void> {
     this.#isAdopted = true
-    if (this.#rows > 0) this.#options.report('INFO', `${this.#rows} deliveries are stored and go on now`)
-    for (const { event, origin } of this.#unrecorded) this.#record(event, origin)
-    this.#unrecorded = []
+    const { rows } = this.#rows
+    if (rows > 0) this.#options.report('INFO', `${rows} deliveries are stored and go on now`)
+    this.#records.adopt()
     if (this.#state === 'open') await this.#serve()
   }
 
@@ -308,10 +291,8 @@ export class EventStore {
   async #begin(): Promise<void> {
     if (this.#state !== 'open') return
     const { memory } = this.#options.log
-    this.#store.areGroupsKnown = true
     this.groups.begin()
-    this.#storeGroups()
-    const stored = this.#groupsStored.then(() => {
+    const stored = this.#early.groupsKnown().then(() => {
       memory.recipients = 'groups'
     })
     if (this.#relay === null) await this.#store.takeBackRelayed()
@@ -322,8 +303,7 @@ export class EventStore {
     }
     // A database that takes no changes does not hold up the start.
     await withTimeout(stored, GROUPS_STORED_MS, undefined, this.#clock)
-    this.#begunMs = this.#clock.steadyMs()
-    if (memory.recipients !== 'later') await this.#assign()
+    if (memory.recipients !== 'later') await this.#early.assign()
     await this.#due.open(this.hand.lastBefore)
     // It may have ended meanwhile.
     if (this.#state !== 'open') return
@@ -341,62 +321,12 @@ export class EventStore {
     if (!this.groups.isHere(group)) return
     const cursor = this.reader.add(group)
     for (const { key, deadLetter, place } of parked)
-      if (!this.#released.has(deadLetter)) this.reader.park(cursor, key, deadLetter, place)
+      if (!this.replays.isReleased(deadLetter)) this.reader.park(cursor, key, deadLetter, place)
   }
 
-  /** Gives rows that were stored before the groups were known to the groups. */
-  async #assign(): Promise<void> {
-    const store = this.#store
-    if (!store.areGroupsKnown || !(await store.hasUnassigned())) return
-    await store.assign()
-    this.reader.rangAll()
-  }
-
-  /** A thread has counted a subscription, and the hub knows it now. */
+  /** A thread has counted a subscription, and the hub knows it now. Events published meanwhile wait for all groups. */
   subscribed(): void {
-    this.#subscriptions++
-    // They are stored with those of the boot.
-    if (!this.#store.areGroupsKnown) return
-    // Events published meanwhile wait for all groups.
-    this.#begunMs = this.#clock.steadyMs()
-    this.#storeGroups()
-    this.#groupsStored.then(() => this.#retry(() => this.#assign()))
-  }
-
-  #storeGroups(): void {
-    const { memory } = this.#options.log
-    const subscriptions = this.#subscriptions
-    const store = async (): Promise<void> => {
-      // A late one has been counted already.
-      const stored = Math.min(subscriptions, memory.subscriptions)
-      await this.#subscriptionsStored(stored)
-      memory.groupsStored(stored)
-    }
-    this.#groupsStored = Promise.all([this.#settler.written(), this.groups.areJoined]).then(store)
-  }
-
-  /** On a server: lets other processes assign rows that waited for these groups. */
-  async #subscriptionsStored(subscriptions: number): Promise<void> {
-    for (; this.#members !== null && !this.#isEnded; await pause(this.#clock, REOPEN_MS)) {
-      try {
-        return await this.#members.store.subscriptionsStored(subscriptions)
-      } catch {
-        // The look of the membership reports why.
-      }
-    }
-  }
-
-  /** Resolves when the groups of all subscribers are stored. */
-  async #groupsAreStored(): Promise<void> {
-    await this.#groupsStored
-    const { memory } = this.#options.log
-    const limitMs = this.#clock.steadyMs() + MESSAGE_MAX_MS
-    await until(() => memory.areGroupsStored || this.#isEnded, limitMs, { clock: this.#clock })
-    if (memory.areGroupsStored || this.#isEnded) return
-    // A thread died before it could say that somebody subscribes.
-    this.#subscriptions = memory.subscriptions
-    await this.#subscriptionsStored(this.#subscriptions)
-    memory.groupsStored(this.#subscriptions)
+    void this.#early.subscribed()?.then(() => this.#retry(() => this.#early.assign()))
   }
 
   // ── several processes ─────────────────────────────────────────────────────
@@ -406,7 +336,7 @@ export class EventStore {
       database: () => log.database,
       clock: log.clock,
       memory: log.memory,
-      groupsAreStored: () => this.#groupsAreStored(),
+      groupsAreStored: () => this.#early.areGroupsStored(),
       replica,
       processes,
       reader: () => this.reader,
@@ -493,9 +423,8 @@ export class EventStore {
   #look(): void {
     this.#trial.look(this.#clock.steadyMs())
     this.#retry(() => this.groups.look())
-    if (this.#clock.steadyMs() - this.#begunMs > UNASSIGNED_MS) this.#options.log.memory.forgetLater()
-    this.#retry(() => this.#assign())
-    this.#retry(() => this.#recount())
+    this.#retry(() => this.#early.look())
+    this.#retry(() => this.#rows.look())
     this.#ringRefused()
   }
 
@@ -508,27 +437,6 @@ export class EventStore {
     if (nowMs < this.#ringUntilMs) this.reader.rangAll()
   }
 
-  /** Counts the rows anew: outcomes of commits may be unknown, and others store and delete rows. */
-  async #recount(): Promise<void> {
-    const startMs = this.#clock.steadyMs()
-    if (startMs < this.#countAtMs) return
-    this.#countAtMs = Number.POSITIVE_INFINITY
-    try {
-      this.#rows = await this.#store.count()
-    } finally {
-      const nowMs = this.#clock.steadyMs()
-      this.#countAtMs = nowMs + this.#countRestMs(nowMs - startMs)
-    }
-    this.#count()
-  }
-
-  #countRestMs(tookMs: number): number {
-    const members = this.#members?.size
-    // At each look.
-    if (members === undefined) return this.#rows > COUNTED_OFTEN ? RECOUNT_MS : -tookMs
-    return COUNT_REST * members * tookMs
-  }
-
   #retry(run: () => Promise<void>): void {
     run().catch((error) => {
       this.#options.report('WARNING', `The event log cannot be read, it is tried again: ${messageOf(error)}`)
@@ -536,24 +444,13 @@ export class EventStore {
     })
   }
 
-  /** Tells publishers how many rows are stored. */
-  #count(): void {
-    const { memory } = this.#options.log
-    memory.stored = Math.max(0, this.#rows)
-    // Dead letters that block a key are never dropped, so they share the bound of the rows behind them.
-    const { rows, keys } = this.reader.parked
-    memory.parked = Math.max(rows, keys)
-  }
-
   // ── events ────────────────────────────────────────────────────────────────
 
   /** A thread has stored an event. @param event without its payload */
   take(event: EventFrame, origin: SubscriberThread | null): void {
-    if (this.#isAdopted) this.#record(event, origin)
-    else if (this.#unrecorded.length < UNRECORDED_MAX) this.#unrecorded.push({ event, origin })
     const isRelayed = this.#isRelayed(event)
-    this.#rows += isRelayed ? 1 : this.groups.countOf(event.event)
-    this.#count()
+    this.#records.published(event, origin, isRelayed)
+    this.#rows.add(isRelayed ? 1 : this.groups.countOf(event.event))
     const dueMs = dueMsOf(event)
     this.#members?.ring(isRelayed ? '' : event.event, dueMs)
     if (dueMs > 0) this.#due.add(dueMs)
@@ -564,26 +461,10 @@ export class EventStore {
     return this.#relay !== null && !staysInStore(event)
   }
 
-  /** The driver records those of the broker, when it has them. */
-  #record(event: EventFrame, origin: SubscriberThread | null): void {
-    if (origin !== null) this.#recorded.set(origin.threadId, event.id)
-    if (!this.#isRelayed(event)) this.#options.hub.record(event, origin)
-  }
-
-  /** Records an event whose lane died before it could send the doorbell. */
-  #recordLost({ group }: Cursor, { seq, thread: number, event }: StoredDelivery): void {
-    const member = this.#members?.lease.id ?? 0
-    if (seq <= this.hand.lastBefore || Math.floor(number / MEMBER_THREADS) !== member) return
-    const thread = number % MEMBER_THREADS
-    if ((this.#recorded.get(thread) ?? '') >= event.id || this.#options.isAlive(thread)) return
-    this.#recorded.set(thread, event.id)
-    if (group.kind !== 'broker') this.#options.hub.record(event, null)
-  }
-
   #give(cursor: Cursor, row: StoredDelivery): boolean {
     // The slot was lost or began to drain since the page was read.
     if (row.slot !== undefined && row.slot.state !== 'held') return false
-    this.#recordLost(cursor, row)
+    if (row.seq > this.hand.lastBefore) this.#records.read(row, cursor.group.kind === 'broker')
     if (cursor.group.kind !== 'broker') return this.hand.give(cursor, row)
     const { event, seq, expiresMs } = row
     event.seq = seq
@@ -597,68 +478,13 @@ export class EventStore {
     try {
       await buryRow(this.#store.database, log, seq, fault)
       report('WARNING', `A row of heddle_delivery is set aside (seq ${seq}): ${fault}; it is a dead letter`)
-      this.#rows--
+      this.#rows.add(-1)
     } catch (error) {
       report(
         'WARNING',
         `A malformed row of heddle_delivery was not made a dead letter (seq ${seq}): ${messageOf(error)}`,
       )
     }
-  }
-
-  // ── dead letters ──────────────────────────────────────────────────────────
-
-  /** Returns the key of a dead letter and how many rows wait behind it. */
-  async waitingFor(event: string, group: string, key: string): Promise<{ key: string; waiting: number } | object> {
-    const id = this.groups.idOf(event, group)
-    return id === undefined ? {} : { key, waiting: await this.#store.countOfKey(id, key) }
-  }
-
-  /** Makes a dead letter a row of its group again, at its old place. @returns the number of the row; null if the group is unknown */
-  async moveIn(tx: Queryable, letter: string, group: string, frame: EventFrame): Promise<number | null> {
-    const id = this.groups.idOf(frame.event, group)
-    if (id === undefined) return null
-    const { seq, place } = await this.#store.moveIn(tx, letter, id, frame, this.#clock.nowMs())
-    this.#places.set(letter, place)
-    return seq
-  }
-
-  /** The replay is committed. */
-  replaying(letter: string, event: string, group: string, key: string | null, seq: number): void {
-    const id = this.groups.idOf(event, group)
-    const place = this.#places.get(letter) ?? 0
-    this.#places.delete(letter)
-    if (id === undefined) return
-    this.#release(letter)
-    this.#rows++
-    this.#members?.doorbell.letters()
-    if (this.#members !== null) return this.#replayed(id, letter, place, key)
-    this.hand.replaying(seq, this.#clock.nowMs())
-    this.reader.unpark(id, letter)
-    this.reader.back(id, place, key)
-  }
-
-  /** If this process owns the slot, it reads the row at once; else the owner hears of it. */
-  #replayed(group: number, letter: string, place: number, key: string | null): void {
-    this.reader.unpark(group, letter)
-    this.reader.late(group, place, key)
-    this.reader.rangGroup(group)
-  }
-
-  /** A dead letter is deleted. */
-  unpark(letter: string, event: string, group: string): void {
-    const id = this.groups.idOf(event, group)
-    this.#release(letter)
-    this.#members?.doorbell.letters()
-    if (id === undefined) return
-    this.reader.unpark(id, letter)
-    this.#count()
-  }
-
-  /** Remembers the dead letter: a read of blocked keys that is under way may still return it. */
-  #release(letter: string): void {
-    if (this.#released.size >= RELEASED_MAX) this.#released.clear()
-    this.#released.add(letter)
   }
 
   // ── end ───────────────────────────────────────────────────────────────────

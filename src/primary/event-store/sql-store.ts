@@ -3,7 +3,14 @@ import type { Queryable } from '../../contracts/db.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { type LogDatabase, ownTransaction } from '../../runtime/event-store/database.ts'
 import { ALL_GROUPS, BROKER, type DeliveryRow } from '../../runtime/event-store/delivery-rows.ts'
-import { type EventColumns, envelopeOf, frameOf, keyColumnOf, keyOf, timestampOf } from '../../runtime/event-store/event-columns.ts'
+import {
+  type EventColumns,
+  envelopeOf,
+  frameOf,
+  keyColumnOf,
+  keyOf,
+  timestampOf,
+} from '../../runtime/event-store/event-columns.ts'
 import { bytesOf, type EventFrame } from '../../transport/frames/event-frame.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { GroupKind, GroupRow } from '../../transport/store-changes.ts'
@@ -74,8 +81,6 @@ export class SqlStore implements DeliveryStore {
   readonly #groupsAreStored: () => Promise<void>
   /** So many inserts for groups that there will be are known to have theirs. */
   #assigned = -1
-  /** True once rows that were inserted before the groups were known may be given to them. */
-  areGroupsKnown = false
 
   /**
    * @param memory of the log

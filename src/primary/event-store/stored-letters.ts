@@ -89,7 +89,7 @@ export class StoredLetters implements DeadLetters {
     if (!letter.parked) return letter
     const { store } = this.#durable
     const { event, group, key } = placeOf(row)
-    const shown = store === null ? {} : await store.waitingFor(event, group, key!)
+    const shown = store === null ? {} : await store.replays.waitingFor(event, group, key!)
     return { ...letter, ...shown }
   }
 
@@ -126,12 +126,12 @@ export class StoredLetters implements DeadLetters {
     if (letter === null || !this.#hub.hasConsumer(letter.event, letter.grp)) return null
     const frame = eventOf({ ...letter, id: letter.event_id, seq: 0 })
     if (frame === null) return null
-    const position = (await this.#durable.store?.moveIn(tx, id, letter.grp, frame)) ?? null
+    const position = (await this.#durable.store?.replays.moveIn(tx, id, letter.grp, frame)) ?? null
     return position === null ? null : { letter, position }
   }
 
   #goesOn(id: string, { letter, position }: ReplayedRow): void {
-    this.#durable.store?.replaying(id, letter.event, letter.grp, keyOf(letter.key), position)
+    this.#durable.store?.replays.begun(id, letter.event, letter.grp, keyOf(letter.key), position)
   }
 
   async #isReplayed(id: string, { position }: ReplayedRow): Promise<boolean> {
@@ -214,7 +214,7 @@ export class StoredLetters implements DeadLetters {
   /** What has waited for it goes on. */
   #gone(id: string, letter: LetterRow): void {
     if (Number(letter.is_parked) !== 1) return
-    this.#durable.store?.unpark(id, letter.event, letter.grp)
+    this.#durable.store?.replays.deleted(id, letter.event, letter.grp)
   }
 }
 

@@ -72,13 +72,13 @@ export const STORED_PLANTED: readonly Planted[] = [
   {
     what: 'keys that were blocked before the process are not blocked',
     file: 'event-store.ts',
-    text: 'if (!this.#released.has(deadLetter)) this',
-    instead: 'if (this.#released.has(deadLetter)) this',
+    text: 'if (!this.replays.isReleased(deadLetter)) this',
+    instead: 'if (this.replays.isReleased(deadLetter)) this',
   },
   {
     what: 'a dead letter that is replayed while the blocked keys are read blocks its key',
     file: 'event-store.ts',
-    text: 'if (!this.#released.has(deadLetter)) this',
+    text: 'if (!this.replays.isReleased(deadLetter)) this',
     instead: 'this',
   },
   {

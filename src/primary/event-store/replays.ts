@@ -1,0 +1,94 @@
+// Dead letters that are replayed or deleted: what that means for the rows of the store.
+import type { Queryable } from '../../contracts/db.ts'
+import type { Clock } from '../../core/schedule/clock.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { Groups } from './groups.ts'
+import type { Hand } from './hand.ts'
+import type { Membership } from './membership.ts'
+import type { Reader } from './reader.ts'
+import type { RowCount } from './row-count.ts'
+import type { SqlStore } from './sql-store.ts'
+
+/** Maximum number of replayed or deleted dead letters to remember. */
+const RELEASED_MAX = 1000
+
+export interface ReplaysParts {
+  store: SqlStore
+  groups: Groups
+  reader: Reader
+  hand: Hand
+  rows: RowCount
+  clock: Clock
+  /** Null on SQLite. */
+  members: Membership | null
+}
+
+export class Replays {
+  readonly #parts: ReplaysParts
+  /** Dead letters replayed or deleted recently. */
+  readonly #released = new Set<string>()
+  /** Places of dead letters that are being replayed. */
+  readonly #places = new Map<string, number>()
+
+  constructor(parts: ReplaysParts) {
+    this.#parts = parts
+  }
+
+  /** True for a dead letter that a read of blocked keys may still return. */
+  isReleased(letter: string): boolean {
+    return this.#released.has(letter)
+  }
+
+  /** Returns the key of a dead letter and how many rows wait behind it. */
+  async waitingFor(event: string, group: string, key: string): Promise<{ key: string; waiting: number } | object> {
+    const { groups, store } = this.#parts
+    const id = groups.idOf(event, group)
+    return id === undefined ? {} : { key, waiting: await store.countOfKey(id, key) }
+  }
+
+  /** Makes a dead letter a row of its group again, at its old place. @returns the number of the row; null if the group is unknown */
+  async moveIn(tx: Queryable, letter: string, group: string, frame: EventFrame): Promise<number | null> {
+    const { groups, store, clock } = this.#parts
+    const id = groups.idOf(frame.event, group)
+    if (id === undefined) return null
+    const { seq, place } = await store.moveIn(tx, letter, id, frame, clock.nowMs())
+    this.#places.set(letter, place)
+    return seq
+  }
+
+  /** The replay is committed. */
+  begun(letter: string, event: string, group: string, key: string | null, seq: number): void {
+    const { groups, rows, members, reader, hand, clock } = this.#parts
+    const id = groups.idOf(event, group)
+    const place = this.#places.get(letter) ?? 0
+    this.#places.delete(letter)
+    if (id === undefined) return
+    this.#release(letter)
+    rows.add(1)
+    reader.unpark(id, letter)
+    if (members === null) {
+      hand.replaying(seq, clock.nowMs())
+      return reader.back(id, place, key)
+    }
+    // If this process owns the slot, it reads the row at once; else the owner hears of it.
+    members.doorbell.letters()
+    reader.late(id, place, key)
+    reader.rangGroup(id)
+  }
+
+  /** A dead letter is deleted. */
+  deleted(letter: string, event: string, group: string): void {
+    const { groups, rows, members, reader } = this.#parts
+    const id = groups.idOf(event, group)
+    this.#release(letter)
+    members?.doorbell.letters()
+    if (id === undefined) return
+    reader.unpark(id, letter)
+    rows.tell()
+  }
+
+  #release(letter: string): void {
+    if (this.#released.size >= RELEASED_MAX) this.#released.clear()
+    this.#released.add(letter)
+  }
+}

@@ -1,0 +1,78 @@
+// How many rows are stored: publishers and requests are refused by that.
+import type { Clock } from '../../core/schedule/clock.ts'
+import type { LogMemory } from '../../transport/memory/log-memory.ts'
+import type { Reader } from './reader.ts'
+import type { SqlStore } from './sql-store.ts'
+
+/** On a file up to this many rows are counted at each look, and how often more are, milliseconds: no other process changes them. */
+const COUNTED_OFTEN = 10_000
+const RECOUNT_MS = 600_000
+/** On a server counting rests this many times as long as it took, for each process. */
+const COUNT_REST = 20
+
+export interface RowCountParts {
+  store: SqlStore
+  reader: Reader
+  memory: LogMemory
+  clock: Clock
+  /** Number of processes that share a server; null on a file. */
+  members: () => number | null
+}
+
+export class RowCount {
+  readonly #parts: RowCountParts
+  /** As far as is known. */
+  #rows = 0
+  /** When they are counted again, by the steady clock. */
+  #countAtMs = 0
+
+  constructor(parts: RowCountParts) {
+    this.#parts = parts
+  }
+
+  get rows(): number {
+    return this.#rows
+  }
+
+  /** @param rows below 0: they have gone */
+  add(rows: number): void {
+    this.#rows += rows
+    this.tell()
+  }
+
+  /** Counts at the start. */
+  async first(): Promise<void> {
+    this.#rows = await this.#parts.store.count()
+  }
+
+  /** Counts again now and then: outcomes of commits may be unknown, and others store and delete rows. */
+  async look(): Promise<void> {
+    const { clock, store } = this.#parts
+    const startMs = clock.steadyMs()
+    if (startMs < this.#countAtMs) return
+    this.#countAtMs = Number.POSITIVE_INFINITY
+    try {
+      this.#rows = await store.count()
+    } finally {
+      const nowMs = clock.steadyMs()
+      this.#countAtMs = nowMs + this.#restMs(nowMs - startMs)
+    }
+    this.tell()
+  }
+
+  #restMs(tookMs: number): number {
+    const members = this.#parts.members()
+    // At each look.
+    if (members === null) return this.#rows > COUNTED_OFTEN ? RECOUNT_MS : -tookMs
+    return COUNT_REST * members * tookMs
+  }
+
+  /** Tells publishers. */
+  tell(): void {
+    const { memory, reader } = this.#parts
+    memory.stored = Math.max(0, this.#rows)
+    // Dead letters that block a key are never dropped, so they share the bound of the rows behind them.
+    const { rows, keys } = reader.parked
+    memory.parked = Math.max(rows, keys)
+  }
+}
