@@ -1,8 +1,10 @@
 // What an older release has left in Redis outside of the streams.
 import assert from 'node:assert/strict'
 import { releaseAside, releaseDelayed } from '../../../src/primary/streams/older-release.ts'
+import { Trimmer } from '../../../src/primary/streams/trimmer.ts'
 import { streamOf } from '../../../src/runtime/streams/keys.ts'
 import type { RedisClient } from '../../../src/stores/redis/client.ts'
+import { until } from '../../support/until.ts'
 import { entriesIn, streamTests } from './fixture.ts'
 
 const testOnStreams = streamTests()
@@ -74,4 +76,17 @@ testOnStreams('an older release: keys that hold something else are left alone', 
   await releaseAside(redis, STREAM)
   await releaseDelayed(redis)
   assert.deepEqual(await redis.command('keys', ['heddle:event:*']), [])
+})
+
+testOnStreams('an older release: a process moves what there is, and what is added later', async ({ redis }, t) => {
+  // Without a group the trimmer would take what is moved.
+  await redis.command('xgroup', ['CREATE', STREAM, 'shop.SendBill.onPaid', '$', 'MKSTREAM'])
+  await setAside(redis, 'a', 0)
+  const trimmer = new Trimmer(redis, { streams: () => [STREAM], log: (_, message) => assert.fail(message) })
+  trimmer.start()
+  t.after(() => trimmer.stop())
+  await until(async () => (await payloads(redis)).length === 1, 'the event that waited')
+  await delay(redis, DUE_MS, 1)
+  await until(async () => (await payloads(redis)).length === 2, 'the delayed event')
+  assert.deepEqual(await payloads(redis), numbers(0, 2))
 })
