@@ -53,7 +53,7 @@ export interface FailedDelivery {
 
 /** Where an event comes from, when the hub's memory alone does not have it: a broker, or the durable log. Told of each of its deliveries here. */
 export interface EventSource {
-  /** A broker bounds what it gives, orders it itself, and may give it to another process. The log stands behind this hub alone. */
+  /** A broker bounds what it gives, keeps no order, and may give it to another process. */
   readonly isBroker: boolean
   /** The hub has accepted it, and not begun with it. */
   accepted?(delivery: Delivery): void
