@@ -49,10 +49,10 @@ export function primaryInbox({ inbound, bulk }: LaneInit, outbox: Outbox, reader
         return requests.cancel(id)
       case KIND.BODY_FLUSHED:
         return requests.fileFlushed(id, readNumber(inbox, at, length))
-      case KIND.DATA:
+      case KIND.REQUEST_DATA:
         // A copy: the frame's memory is reused.
         return requests.bodyPiece(id, Buffer.from(inbox.bytes.subarray(at, at + length)))
-      case KIND.END:
+      case KIND.REQUEST_END:
         return requests.bodyEnded(id, readText(inbox, at, length) as ErrorCode | '')
       case KIND.CALL_RESULT:
         return calls.resolve(id, readText(inbox, at, length))
@@ -80,9 +80,9 @@ export function primaryInbox({ inbound, bulk }: LaneInit, outbox: Outbox, reader
 
   function onSocketFrame(kind: number, number: number, at: number, length: number): void {
     switch (kind) {
-      case KIND.SOCKET_TEXT:
+      case KIND.SOCKET_IN_TEXT:
         return sockets.received(number, readText(inbox, at, length), length)
-      case KIND.SOCKET_BYTES:
+      case KIND.SOCKET_IN_BYTES:
         // A copy: the frame's memory is reused.
         return sockets.received(number, Buffer.from(inbox.bytes.subarray(at, at + length)), length)
       case KIND.SOCKET_FLUSHED:

@@ -260,11 +260,11 @@ export class RingReplies implements AnswerSink {
   }
 
   streamData(id: number, chunk: string): boolean {
-    return this.#builtins.isSound() && this.#hasRoom && this.#outbox.sendText(KIND.DATA, id, chunk)
+    return this.#builtins.isSound() && this.#hasRoom && this.#outbox.sendText(KIND.RESPONSE_DATA, id, chunk)
   }
 
   endStream(id: number, isBroken = false): void {
-    this.#outbox.answerText(KIND.END, id, isBroken || !this.#builtins.isSound() ? 'broken' : '')
+    this.#outbox.answerText(KIND.RESPONSE_END, id, isBroken || !this.#builtins.isSound() ? 'broken' : '')
   }
 
   openFile(id: number, status: number, head: string, lengthBytes: number): void {
@@ -280,7 +280,7 @@ export class RingReplies implements AnswerSink {
   }
 
   filePiece(id: number, piece: Uint8Array): boolean {
-    return this.#builtins.isSound() && this.#sendBytes(KIND.DATA, id, piece)
+    return this.#builtins.isSound() && this.#sendBytes(KIND.RESPONSE_DATA, id, piece)
   }
 
   wantBody(id: number, bytes: number): void {
@@ -304,8 +304,8 @@ export class RingReplies implements AnswerSink {
 
   sendMessage(number: number, message: string | Uint8Array): boolean {
     if (!this.#builtins.isSound() || !this.#hasRoom) return false
-    if (typeof message === 'string') return this.#outbox.sendText(KIND.SOCKET_TEXT, number, message)
-    return this.#sendBytes(KIND.SOCKET_BYTES, number, message)
+    if (typeof message === 'string') return this.#outbox.sendText(KIND.SOCKET_OUT_TEXT, number, message)
+    return this.#sendBytes(KIND.SOCKET_OUT_BYTES, number, message)
   }
 
   /** The primary needs this only for its budget of unhandled messages: it need not be woken for it. */

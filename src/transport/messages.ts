@@ -17,7 +17,7 @@ import type { StoreAnswer, StoreChanges } from './store-changes.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 28
+export const LANE_PROTOCOL = 29
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {

@@ -363,17 +363,17 @@ export class Lane implements BodySink, BatchListener {
         return this.#addressCell.answer(id, this.requests.get(id)?.clientAddress() ?? '')
       case KIND.RESPONSE_HEAD:
         return this.#onResponseHead(id, at, length)
-      case KIND.DATA:
+      case KIND.RESPONSE_DATA:
         return this.requests.get(id)?.streamData(Buffer.from(this.#inbox.bytes.subarray(at, at + length)))
-      case KIND.END:
+      case KIND.RESPONSE_END:
         return this.requests.remove(id)?.endStream(length > 0)
       case KIND.BODY_WANTED:
         return this.requests.get(id)?.wantBody(readNumber(this.#inbox, at, length), id, this)
       case KIND.SOCKET_ACCEPT:
         return this.sockets.accept(this.requests.remove(id), ...parseNumbered(readText(this.#inbox, at, length)))
-      case KIND.SOCKET_TEXT:
-      case KIND.SOCKET_BYTES:
-        return this.sockets.send(id, this.#bytes(at, length), kind === KIND.SOCKET_BYTES)
+      case KIND.SOCKET_OUT_TEXT:
+      case KIND.SOCKET_OUT_BYTES:
+        return this.sockets.send(id, this.#bytes(at, length), kind === KIND.SOCKET_OUT_BYTES)
       case KIND.SOCKET_HANDLED:
         return this.sockets.handled(id, readNumber(this.#inbox, at, length))
       case KIND.SOCKET_CLOSE:
@@ -392,11 +392,11 @@ export class Lane implements BodySink, BatchListener {
     const at = outbox.begin(piece.byteLength, true, true)
     if (at < 0) return
     outbox.bytes.set(piece, at)
-    outbox.end(piece.byteLength, KIND.DATA, id)
+    outbox.end(piece.byteLength, KIND.REQUEST_DATA, id)
   }
 
   bodyEnded(id: number, fault: ErrorCode | ''): void {
-    this.#outbox.answerText(KIND.END, id, fault)
+    this.#outbox.answerText(KIND.REQUEST_END, id, fault)
   }
 
   #onResponse(id: number, at: number, length: number): void {

@@ -163,7 +163,7 @@ export class LaneSockets extends WorkerSockets {
   }
 
   protected message(number: number, message: Uint8Array, isBinary: boolean): void {
-    const kind = isBinary ? KIND.SOCKET_BYTES : KIND.SOCKET_TEXT
+    const kind = isBinary ? KIND.SOCKET_IN_BYTES : KIND.SOCKET_IN_TEXT
     // A copy: the library reuses the memory.
     if (this.#waiting.length > 0 || !this.#trySend(kind, number, message)) {
       this.#wait({ kind, number, body: message.slice() })

@@ -4,18 +4,9 @@ import type { FrameMemory } from '../memory/spsc-ring.ts'
 /**
  * The kinds of frames in the two rings of a lane. Everything that is rare goes through the port as a structured message (messages.ts).
  * Both rings use one set: the ring says which way a frame goes, and the kind what it is.
- * One object instead of twenty constants: a lane that tsx loads reads imports through getters, which are slow in a module with many exports.
+ * One object instead of thirty constants: a lane that tsx loads reads imports through getters, which are slow in a module with many exports.
  */
 export const KIND = {
-  // both ways
-  /** Bytes of a body: of a request, as many as BODY_WANTED has asked for, or of an answer, as fast as BODY_FLUSHED allows. */
-  DATA: 8,
-  /** The body ends. Empty when it is complete; else any text: for a request's body the code of the error that has ended it. */
-  END: 9,
-  // The id of a socket's frame is the socket's number in the lane.
-  SOCKET_TEXT: 10,
-  SOCKET_BYTES: 11,
-  SOCKET_CLOSE: 12,
   // primary → lane
   REQUEST: 1,
   CANCEL: 2,
@@ -24,28 +15,45 @@ export const KIND = {
   CALL_ERROR: 5,
   PUBLISH_ACCEPTED: 6,
   PUBLISH_REFUSED: 7,
+  /** Bytes of the body of a request, as many as BODY_WANTED has asked for. */
+  REQUEST_DATA: 8,
+  /** The body of a request ends. Empty when it is complete; else the code of the error that has ended it. */
+  REQUEST_END: 9,
+  /** Bytes of the body of an answer have left for the client. */
+  BODY_FLUSHED: 10,
+  // The id of a socket's frame is the socket's number in the lane.
+  /** Messages of the client. */
+  SOCKET_IN_TEXT: 11,
+  SOCKET_IN_BYTES: 12,
   /** Bytes of a socket have left for the client. */
   SOCKET_FLUSHED: 13,
-  /** Bytes of the body of an answer have left for the client. */
-  BODY_FLUSHED: 14,
+  // both ways
+  SOCKET_CLOSE: 14,
   // lane → primary
   RESPONSE: 16,
   /** The head of an answer whose body follows. */
   RESPONSE_HEAD: 17,
+  /** Bytes of the body of an answer, as fast as BODY_FLUSHED allows. */
+  RESPONSE_DATA: 18,
+  /** The body of an answer ends. Empty when it is complete. */
+  RESPONSE_END: 19,
   CALL: 20,
   PUBLISH: 21,
   DELIVERED: 22,
   DELIVERY_REPLY: 23,
   DELIVERY_FAILED: 24,
   LOG: 25,
-  ADDRESS_WANTED: 26,
+  /** The handshake of a request is accepted: it becomes a socket. */
+  SOCKET_ACCEPT: 26,
   /** An event that a broker has taken, without its payload, for the trace. */
   RECORD: 27,
-  /** The handshake of a request is accepted: it becomes a socket. */
-  SOCKET_ACCEPT: 28,
+  /** Messages for the client. */
+  SOCKET_OUT_TEXT: 28,
+  SOCKET_OUT_BYTES: 29,
   /** Messages of a socket are handled, by weight. */
   SOCKET_HANDLED: 32,
-  /** An event that is in the durable log. It is not answered. */
+  ADDRESS_WANTED: 33,
+  /** An event that is in the event store, without its payload. It is not answered. */
   STORED: 34,
   /** A handler can take this many further bytes of the body of its request. */
   BODY_WANTED: 35,
