@@ -11,6 +11,7 @@ import {
   acknowledgementBytes,
   INLINE_MAX_BYTES,
   KIND,
+  type Kind,
   numberedText,
   utf8MaxBytes,
   writeAcknowledgements,
@@ -72,13 +73,13 @@ export class RingAcknowledgements implements DeliverySink {
   reply(deliveryId: number, json: string): void {
     if (this.#isLost()) return
     this.#end(deliveryId, false)
-    this.#outbox.answerText(KIND.DELIVERY_REPLY, deliveryId, json)
+    this.#outbox.sendText(KIND.DELIVERY_REPLY, deliveryId, json)
   }
 
   failed(deliveryId: number, error: WireError): void {
     if (this.#isLost()) return
     this.#end(deliveryId, true)
-    this.#outbox.answerText(KIND.DELIVERY_FAILED, deliveryId, toJson(error))
+    this.#outbox.sendText(KIND.DELIVERY_FAILED, deliveryId, toJson(error))
   }
 
   /** Where builtins were replaced nobody knows what the subscriber has done: another lane gets the event. */
@@ -92,9 +93,9 @@ export class RingAcknowledgements implements DeliverySink {
     for (let from = 0; from < this.#ids.length; from += ACKS_PER_FRAME) {
       const count = Math.min(ACKS_PER_FRAME, this.#ids.length - from)
       const bytes = acknowledgementBytes(count)
-      const at = this.#outbox.begin(bytes, true, true)
-      writeAcknowledgements(this.#outbox, at, this.#ids, from, count)
-      this.#outbox.end(bytes, KIND.DELIVERED, 0)
+      const frame = this.#outbox.begin(KIND.DELIVERED, 0, bytes)
+      writeAcknowledgements(frame, frame.at, this.#ids, from, count)
+      frame.send(bytes)
     }
     this.#ids.length = 0
   }
@@ -119,34 +120,31 @@ export class RingPublisher implements Publisher {
     this.#outbox = outbox
   }
 
-  publish(frame: EventFrame): Promise<string> {
-    const outbox = this.#outbox
-    const at = outbox.begin(eventMaxBytes(frame, 'text'), true)
-    if (at < 0) throw new HeddleError('EVENT_BUS_FULL', 'Too many events wait to leave this lane')
+  publish(event: EventFrame): Promise<string> {
     const seq = this.#seq
+    const frame = this.#outbox.begin(KIND.PUBLISH, seq, eventMaxBytes(event, 'text'))
+    if (frame === null) throw new HeddleError('EVENT_BUS_FULL', 'Too many events wait to leave this lane')
     this.#seq = (seq + 1) & 0x7fffffff
-    outbox.end(writeEvent(outbox, at, frame, 'text'), KIND.PUBLISH, seq)
+    frame.send(writeEvent(frame, frame.at, event, 'text'))
     return new Promise((resolve, reject) => {
-      this.#publishing.push({ seq, id: frame.id, resolve, reject, isRefused: false })
+      this.#publishing.push({ seq, id: event.id, resolve, reject, isRefused: false })
     })
   }
 
   /** Hands on an event that is stored. It is never refused, and not answered. @param hasPayload false: it is read from the store */
-  handOn(frame: EventFrame, hasPayload: boolean): void {
-    const outbox = this.#outbox
-    if (!hasPayload) frame.payload = ''
-    const at = outbox.begin(eventMaxBytes(frame, 'text'), true, true)
-    if (at >= 0) outbox.end(writeEvent(outbox, at, frame, 'text'), KIND.STORED, 0)
+  handOn(event: EventFrame, hasPayload: boolean): void {
+    if (!hasPayload) event.payload = ''
+    const frame = this.#outbox.begin(KIND.STORED, 0, eventMaxBytes(event, 'text'))
+    frame.send(writeEvent(frame, frame.at, event, 'text'))
   }
 
   /** Reports an event that another broker has taken, for the trace of the primary, which need not be woken for it. Dropped where there is no room. */
-  record(frame: EventFrame): void {
-    const { payload } = frame
-    frame.payload = ''
-    const outbox = this.#outbox
-    const at = outbox.begin(eventMaxBytes(frame, 'bytes'), true)
-    if (at >= 0) outbox.end(writeEvent(outbox, at, frame, 'bytes'), KIND.RECORD, 0, false)
-    frame.payload = payload
+  record(event: EventFrame): void {
+    const { payload } = event
+    event.payload = ''
+    const frame = this.#outbox.begin(KIND.RECORD, 0, eventMaxBytes(event, 'bytes'))
+    frame?.send(writeEvent(frame, frame.at, event, 'bytes'))
+    event.payload = payload
   }
 
   /** The hub has everything up to `seq`, except what it refused. */
@@ -246,12 +244,12 @@ export class RingReplies implements AnswerSink {
     if (typeof body === 'string') {
       maxBytes += maxBytes + utf8MaxBytes(body) > INLINE_MAX_BYTES ? Buffer.byteLength(body) : utf8MaxBytes(body)
     } else if (body !== null) maxBytes += body.byteLength
-    const at = this.#outbox.begin(maxBytes, true, true)
-    this.#outbox.end(writeResponse(this.#outbox, at, status, head, body), KIND.RESPONSE, id)
+    const frame = this.#outbox.begin(KIND.RESPONSE, id, maxBytes)
+    frame.send(writeResponse(frame, frame.at, status, head, body))
   }
 
   settled(id: number): void {
-    this.#outbox.answerText(KIND.SETTLED, id, '')
+    this.#outbox.sendText(KIND.SETTLED, id, '')
   }
 
   openStream(id: number, head: string): void {
@@ -264,7 +262,7 @@ export class RingReplies implements AnswerSink {
   }
 
   endStream(id: number, isBroken = false): void {
-    this.#outbox.answerText(KIND.RESPONSE_END, id, isBroken || !this.#builtins.isSound() ? 'broken' : '')
+    this.#outbox.sendText(KIND.RESPONSE_END, id, isBroken || !this.#builtins.isSound() ? 'broken' : '')
   }
 
   openFile(id: number, status: number, head: string, lengthBytes: number): void {
@@ -275,8 +273,9 @@ export class RingReplies implements AnswerSink {
 
   /** @param length of the body that follows; null before events */
   #openBody(id: number, status: number, head: string, length: string | null): void {
-    const at = this.#outbox.begin(RESPONSE_FIXED_BYTES + utf8MaxBytes(head) + (length?.length ?? 0), true, true)
-    if (at >= 0) this.#outbox.end(writeResponse(this.#outbox, at, status, head, length), KIND.RESPONSE_HEAD, id)
+    const maxBytes = RESPONSE_FIXED_BYTES + utf8MaxBytes(head) + (length?.length ?? 0)
+    const frame = this.#outbox.begin(KIND.RESPONSE_HEAD, id, maxBytes)
+    frame.send(writeResponse(frame, frame.at, status, head, length))
   }
 
   filePiece(id: number, piece: Uint8Array): boolean {
@@ -284,7 +283,7 @@ export class RingReplies implements AnswerSink {
   }
 
   wantBody(id: number, bytes: number): void {
-    this.#outbox.answerText(KIND.BODY_WANTED, id, String(bytes))
+    this.#outbox.sendText(KIND.BODY_WANTED, id, String(bytes))
   }
 
   /** Blocks this lane for one turn of the primary. Only the first read on a route pays for that: the route's later requests bring the address along. */
@@ -299,7 +298,7 @@ export class RingReplies implements AnswerSink {
   acceptSocket(requestId: number, number: number, protocol: string): void {
     if (!this.#builtins.isSound()) return this.answer(requestId, SPOILT)
     this.#steps.end(requestId, false)
-    this.#outbox.answerText(KIND.SOCKET_ACCEPT, requestId, numberedText(number, protocol))
+    this.#outbox.sendText(KIND.SOCKET_ACCEPT, requestId, numberedText(number, protocol))
   }
 
   sendMessage(number: number, message: string | Uint8Array): boolean {
@@ -308,22 +307,19 @@ export class RingReplies implements AnswerSink {
     return this.#sendBytes(KIND.SOCKET_OUT_BYTES, number, message)
   }
 
-  /** The primary needs this only for its budget of unhandled messages: it need not be woken for it. */
   messageHandled(number: number, weight: number): void {
-    const text = String(weight)
-    const at = this.#outbox.begin(text.length, true, true)
-    this.#outbox.end(this.#outbox.bytes.latin1Write(text, at), KIND.SOCKET_HANDLED, number, false)
+    this.#outbox.sendText(KIND.SOCKET_HANDLED, number, String(weight))
   }
 
   closeSocket(number: number, code: number, reason: string): void {
-    this.#outbox.answerText(KIND.SOCKET_CLOSE, number, numberedText(code, reason))
+    this.#outbox.sendText(KIND.SOCKET_CLOSE, number, numberedText(code, reason))
   }
 
-  #sendBytes(kind: number, id: number, bytes: Uint8Array): boolean {
-    const at = this.#outbox.begin(bytes.byteLength, true)
-    if (at < 0) return false
-    this.#outbox.bytes.set(bytes, at)
-    this.#outbox.end(bytes.byteLength, kind, id)
+  #sendBytes(kind: Kind, id: number, bytes: Uint8Array): boolean {
+    const frame = this.#outbox.begin(kind, id, bytes.byteLength)
+    if (frame === null) return false
+    frame.bytes.set(bytes, frame.at)
+    frame.send(bytes.byteLength)
     return true
   }
 

@@ -28,11 +28,11 @@ export class CallAnswers {
 
   /** @throws for what is no JSON */
   #answer(id: number, value: unknown): void {
-    this.#outbox.answerText(KIND.CALL_RESULT, id, JSON.stringify(value ?? null) ?? 'null')
+    this.#outbox.sendText(KIND.CALL_RESULT, id, JSON.stringify(value ?? null) ?? 'null')
   }
 
   #fail(id: number, error: unknown): void {
-    this.#outbox.answerText(KIND.CALL_ERROR, id, JSON.stringify(toWire(error)))
+    this.#outbox.sendText(KIND.CALL_ERROR, id, JSON.stringify(toWire(error)))
   }
 }
 
@@ -59,9 +59,9 @@ export class PublishAnswers {
   send(): void {
     if (this.#answeredUpTo < 0) return
     for (const { sequence, error } of this.#refused)
-      this.#outbox.answerText(KIND.PUBLISH_REFUSED, sequence, JSON.stringify(error))
+      this.#outbox.sendText(KIND.PUBLISH_REFUSED, sequence, JSON.stringify(error))
     if (this.#refused.length > 0) this.#refused = []
-    this.#outbox.answerText(KIND.PUBLISH_ACCEPTED, this.#answeredUpTo, '')
+    this.#outbox.sendText(KIND.PUBLISH_ACCEPTED, this.#answeredUpTo, '')
     this.#answeredUpTo = -1
   }
 }

@@ -202,24 +202,23 @@ export class Lane implements BodySink, BatchListener {
   /** @returns the request's id, or -1 when this lane has no room */
   sendRequest(frame: RequestFrame, exchange: Exchange): number {
     if (!this.requests.hasRoomFor(exchange)) return -1
-    const at = this.#outbox.begin(requestMaxBytes(frame), false)
-    if (at < 0) return -1
-    const id = this.requests.take()
-    const bodyBytes = writeRequest(this.#outbox, at, frame)
-    this.requests.put(id, exchange, this.#outbox.end(bodyBytes, KIND.REQUEST, id))
+    const id = this.requests.nextId()
+    const ringFrame = this.#outbox.begin(KIND.REQUEST, id, requestMaxBytes(frame))
+    if (ringFrame === null) return -1
+    this.requests.put(id, exchange, ringFrame.send(writeRequest(ringFrame, ringFrame.at, frame)))
     return id
   }
 
-  /** As `sendRequest`, for one that has waited: `id` in the queue. */
-  sendWaiting(queue: AdmissionQueue, id: number, exchange: Exchange): number {
+  /** As `sendRequest`, for a request of the queue. */
+  sendWaiting(queue: AdmissionQueue, waitingId: number, exchange: Exchange): number {
     if (!this.requests.hasRoomFor(exchange)) return -1
-    const bytes = queue.lengthOf(id)
-    const at = this.#outbox.begin(bytes, false)
-    if (at < 0) return -1
-    const slotId = this.requests.take()
-    queue.copyTo(id, this.#outbox.words, at)
-    this.requests.put(slotId, exchange, this.#outbox.end(bytes, KIND.REQUEST, slotId))
-    return slotId
+    const bytes = queue.lengthOf(waitingId)
+    const id = this.requests.nextId()
+    const frame = this.#outbox.begin(KIND.REQUEST, id, bytes)
+    if (frame === null) return -1
+    queue.copyTo(waitingId, frame.words, frame.at)
+    this.requests.put(id, exchange, frame.send(bytes))
+    return id
   }
 
   /** Answers the requests of one plugin with an error, and gives them up. */
@@ -288,12 +287,12 @@ export class Lane implements BodySink, BatchListener {
   }
 
   /** False when the ring is full: the hub keeps the delivery. */
-  sendDelivery(deliveryId: number, frame: EventFrame): boolean {
+  sendDelivery(deliveryId: number, event: EventFrame): boolean {
     // Half of the ring is for requests alone.
     if (this.#outbox.ring.usedBytes > RING_BYTES / 2) return false
-    const at = this.#outbox.begin(eventMaxBytes(frame, 'bytes'), false)
-    if (at < 0) return false
-    this.#outbox.end(writeEvent(this.#outbox, at, frame, 'bytes'), KIND.DELIVERY, deliveryId)
+    const frame = this.#outbox.begin(KIND.DELIVERY, deliveryId, eventMaxBytes(event, 'bytes'))
+    if (frame === null) return false
+    frame.send(writeEvent(frame, frame.at, event, 'bytes'))
     this.#deliveries.count++
     return true
   }
@@ -387,16 +386,13 @@ export class Lane implements BodySink, BatchListener {
   }
 
   bodyPiece(id: number, piece: Uint8Array): void {
-    const outbox = this.#outbox
-    // An answer to BODY_WANTED: never refused.
-    const at = outbox.begin(piece.byteLength, true, true)
-    if (at < 0) return
-    outbox.bytes.set(piece, at)
-    outbox.end(piece.byteLength, KIND.REQUEST_DATA, id)
+    const frame = this.#outbox.begin(KIND.REQUEST_DATA, id, piece.byteLength)
+    frame.bytes.set(piece, frame.at)
+    frame.send(piece.byteLength)
   }
 
   bodyEnded(id: number, fault: ErrorCode | ''): void {
-    this.#outbox.answerText(KIND.REQUEST_END, id, fault)
+    this.#outbox.sendText(KIND.REQUEST_END, id, fault)
   }
 
   #onResponse(id: number, at: number, length: number): void {
@@ -424,7 +420,7 @@ export class Lane implements BodySink, BatchListener {
     const lengthText = readResponseBody(this.#inbox, at, length)
     if (lengthText === null) return this.requests.beginStream(id)?.openStream(status, head)
     const lengthBytes = Number(Buffer.from(lengthText).toString())
-    const flushed = (bytes: number): void => this.#outbox.answerText(KIND.BODY_FLUSHED, id, String(bytes))
+    const flushed = (bytes: number): void => this.#outbox.sendText(KIND.BODY_FLUSHED, id, String(bytes))
     this.requests.beginFile(id)?.openFile(status, head, lengthBytes, flushed)
   }
 

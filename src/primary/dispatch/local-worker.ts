@@ -84,7 +84,7 @@ export class LocalWorker implements AnswerSink, RequestHolder, BodySink {
   send(frame: RequestFrame, exchange: Exchange): boolean {
     if (this.heldPlaces.isFullFor(exchange, this.#slots)) return this.heldPlaces.refuse(exchange)
     if (!this.#requests.hasRoomFor(exchange)) return false
-    const id = this.#requests.take()
+    const id = this.#requests.nextId()
     this.#requests.put(id, exchange, -1)
     exchange.assignTo(this, id)
     this.server.handle(id, frame)

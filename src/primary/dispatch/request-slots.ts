@@ -89,16 +89,17 @@ export class RequestSlots {
     return exchange.isUploading ? this.count + this.#givenUp < SLOTS_MAX : this.free > 0
   }
 
-  /** Takes a slot. There must be a free one. @returns the id of the new request */
-  take(): number {
+  /** Returns the id of the next request, which takes its slot with `put`. There must be a free one. */
+  nextId(): number {
     if (this.#freeSlots.length === 0) this.#grow(Math.min(2 * this.#exchanges.length, SLOTS_MAX))
-    const slot = this.#freeSlots.pop()!
+    const slot = this.#freeSlots.at(-1)!
     return slot | (this.#generations[slot]! << 16)
   }
 
-  /** @param position of its frame in the ring; -1 when the frame went another way */
+  /** @param id the next one @param position of its frame in the ring; -1 when the frame went another way */
   put(id: number, exchange: Exchange, position: number): void {
     const slot = id & 0xffff
+    if (this.#freeSlots.pop() !== slot) throw new Error(`Request ${id} is not the next one`)
     this.#exchanges[slot] = exchange
     this.#positions[slot] = position
     this.#sentMs[slot] = steadyMs()

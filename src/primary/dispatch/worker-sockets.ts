@@ -1,7 +1,14 @@
 // The WebSockets of one worker, in the primary: of a lane, or of the primary's own plugins.
 import type { WorkInFlight } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
-import { INLINE_MAX_BYTES, KIND, messageWeight, numberedText } from '../../transport/frames/frames.ts'
+import {
+  INLINE_MAX_BYTES,
+  type KeptKind,
+  KIND,
+  type Kind,
+  messageWeight,
+  numberedText,
+} from '../../transport/frames/frames.ts'
 import type { Outbox } from '../../transport/rings/outbox.ts'
 import { type ClientSocket, SOCKETS_MAX_UNHANDLED_BYTES, type SocketWorker } from '../http/client-socket.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -140,7 +147,7 @@ const RETRY_MS = 2
 
 /** A frame that waits for room. */
 interface Waiting {
-  kind: number
+  kind: Kind
   number: number
   body: Uint8Array | string
 }
@@ -179,18 +186,18 @@ export class LaneSockets extends WorkerSockets {
   }
 
   /** Sends behind frames that wait: a close must not overtake a message. */
-  #send(kind: number, number: number, text: string): void {
-    if (this.#waiting.length === 0) this.#outbox.answerText(kind, number, text)
-    else this.#wait({ kind, number, body: text })
+  #send(kind: KeptKind, number: number, body: string): void {
+    if (this.#waiting.length === 0) this.#outbox.sendText(kind, number, body)
+    else this.#wait({ kind, number, body })
   }
 
-  #trySend(kind: number, number: number, body: Uint8Array): boolean {
+  #trySend(kind: Kind, number: number, body: Uint8Array): boolean {
     const outbox = this.#outbox
     if (body.byteLength <= INLINE_MAX_BYTES && outbox.ring.usedBytes > RING_SHARE_BYTES) return false
-    const at = outbox.begin(body.byteLength, false)
-    if (at < 0) return false
-    outbox.bytes.set(body, at)
-    outbox.end(body.byteLength, kind, number)
+    const frame = outbox.begin(kind, number, body.byteLength)
+    if (frame === null) return false
+    frame.bytes.set(body, frame.at)
+    frame.send(body.byteLength)
     return true
   }
 
@@ -203,7 +210,7 @@ export class LaneSockets extends WorkerSockets {
     this.#retryTimer = undefined
     let sent = 0
     for (const { kind, number, body } of this.#waiting) {
-      if (typeof body === 'string') this.#outbox.answerText(kind, number, body)
+      if (typeof body === 'string') this.#outbox.sendText(kind, number, body)
       else if (!this.#trySend(kind, number, body)) break
       sent++
     }

@@ -61,6 +61,68 @@ export const KIND = {
   SETTLED: 36,
 } as const
 
+export type Kind = (typeof KIND)[keyof typeof KIND]
+
+/** How the frames of a kind are sent. */
+interface Priority {
+  /**
+   * What happens while the ring is full. `refuse`: the sender keeps the frame. `wait`: it waits in the backlog, and is refused when that is
+   * full too. `keep`: it waits in any case, because the other side waits for it, and the number of those is limited there.
+   */
+  readonly whenFull: 'refuse' | 'wait' | 'keep'
+  /** Nothing waits for it: the other side need not be woken at once. */
+  readonly isLazy: boolean
+}
+
+const REFUSED = { whenFull: 'refuse', isLazy: false } as const
+const WAITS = { whenFull: 'wait', isLazy: false } as const
+const KEPT = { whenFull: 'keep', isLazy: false } as const
+
+/** The priority of each kind. */
+export const PRIORITY = {
+  // Another lane may have room, or the sender has a queue of its own.
+  [KIND.REQUEST]: REFUSED,
+  [KIND.DELIVERY]: REFUSED,
+  [KIND.SOCKET_IN_TEXT]: REFUSED,
+  [KIND.SOCKET_IN_BYTES]: REFUSED,
+  // Plugins make as many as they like. Whoever is refused gets an error, or slows down.
+  [KIND.CALL]: WAITS,
+  [KIND.PUBLISH]: WAITS,
+  [KIND.LOG]: WAITS,
+  [KIND.RECORD]: { whenFull: 'wait', isLazy: true },
+  [KIND.RESPONSE_DATA]: WAITS,
+  [KIND.SOCKET_OUT_TEXT]: WAITS,
+  [KIND.SOCKET_OUT_BYTES]: WAITS,
+  [KIND.ADDRESS_WANTED]: WAITS,
+  // Answers, and what belongs to a request or socket that the other side knows.
+  [KIND.CANCEL]: KEPT,
+  [KIND.CALL_RESULT]: KEPT,
+  [KIND.CALL_ERROR]: KEPT,
+  [KIND.PUBLISH_ACCEPTED]: KEPT,
+  [KIND.PUBLISH_REFUSED]: KEPT,
+  [KIND.REQUEST_DATA]: KEPT,
+  [KIND.REQUEST_END]: KEPT,
+  [KIND.BODY_FLUSHED]: KEPT,
+  [KIND.SOCKET_FLUSHED]: KEPT,
+  [KIND.SOCKET_CLOSE]: KEPT,
+  [KIND.RESPONSE]: KEPT,
+  [KIND.RESPONSE_HEAD]: KEPT,
+  [KIND.RESPONSE_END]: KEPT,
+  [KIND.DELIVERED]: KEPT,
+  [KIND.DELIVERY_REPLY]: KEPT,
+  [KIND.DELIVERY_FAILED]: KEPT,
+  [KIND.SOCKET_ACCEPT]: KEPT,
+  // The primary needs it only for its budget of unhandled messages.
+  [KIND.SOCKET_HANDLED]: { whenFull: 'keep', isLazy: true },
+  // It is committed: only its frame tells the primary so.
+  [KIND.STORED]: KEPT,
+  [KIND.BODY_WANTED]: KEPT,
+  [KIND.SETTLED]: KEPT,
+} as const satisfies Record<Kind, Priority>
+
+/** Kinds that are never refused. */
+export type KeptKind = { [K in Kind]: (typeof PRIORITY)[K]['whenFull'] extends 'keep' ? K : never }[Kind]
+
 /** Larger bodies go by `postMessage` with a transfer list. The ring carries only their header. */
 export const INLINE_MAX_BYTES = 65_536
 /** Set in the kind of a frame whose body comes by the bulk port. */
@@ -72,7 +134,7 @@ export type FrameBuffer = Pick<FrameMemory, 'bytes' | 'words'>
 
 export const utf8MaxBytes = (text: string): number => text.length * 3
 
-// Bodies that are text alone. `Outbox.sendText` and `Outbox.answerText` write them.
+// Bodies that are text alone. `Outbox.sendText` writes them.
 
 export const readText = ({ bytes }: FrameBuffer, at: number, length: number): string => bytes.utf8Slice(at, at + length)
 

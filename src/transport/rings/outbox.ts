@@ -1,10 +1,11 @@
 // The writing end of a ring, with its doorbell and the port for large bodies.
 import type { MessagePort } from 'node:worker_threads'
 import { atTurnEnd, recoverTurnEnd } from '../../core/schedule/waiting.ts'
-import { BULK_FLAG, INLINE_MAX_BYTES, KIND_MASK } from '../frames/frames.ts'
-import { type FrameMemory, frameMemory, type RawBuffer, RingProducer } from '../memory/spsc-ring.ts'
+import { BULK_FLAG, INLINE_MAX_BYTES, type KeptKind, KIND_MASK, type Kind, PRIORITY } from '../frames/frames.ts'
+import { frameMemory, RingProducer } from '../memory/spsc-ring.ts'
+import { Frame } from './frame.ts'
 
-/** Frames that wait for room in the ring, at most. Answers do not count: the other side has asked for each of them. */
+/** Frames that wait for room in the ring, at most. Kinds that are never refused may exceed it. */
 export const BACKLOG_MAX_FRAMES = 16_384
 const BACKLOG_RETRY_MS = 1
 /**
@@ -18,7 +19,7 @@ const LAZY_MS = 10
 const LAZY_MAX_BYTES = 256 * 1024
 
 interface Waiting {
-  kind: number
+  kind: Kind
   id: number
   body: ArrayBuffer
   bodyBytes: number
@@ -27,20 +28,19 @@ interface Waiting {
 /**
  * The sending end of a lane's ring, with its doorbell and the port for large bodies.
  *
- * `begin(max)` gives the offset to write a body to, in `bytes` and `words` (the ring's, or a buffer's when the body is large or the ring is full);
- * `end(bytes, kind, id)` sends it. The other side is rung at the end of each turn of the loop, or of each batch of its own frames, and only when it has gone to sleep.
+ * `begin` a frame, write its body, `send` it. Its kind says what happens when there is no room (PRIORITY in frames.ts).
+ * The other side is rung at the end of each turn of the loop, or of each batch of its own frames, and only when it has gone to sleep.
  */
-export class Outbox implements FrameMemory {
-  bytes!: RawBuffer
-  words!: Int32Array
-  doubles!: Float64Array
+export class Outbox {
   /** Asked how far the other side has read; only this writes to it. */
   readonly ring: RingProducer
   readonly #doorbell: MessagePort
   readonly #bulk: MessagePort
+  readonly #frame = new Frame((bodyBytes) => this.#post(bodyBytes))
   readonly #backlog: Waiting[] = []
   /** Memory of the frames that wait for room in the ring. */
   waitingBytes = 0
+  /** Memory of the frame that is begun, where that is not the ring. */
   #scratch: ArrayBuffer | null = null
   /** Frames since the last ring. */
   #unrung = 0
@@ -55,43 +55,56 @@ export class Outbox implements FrameMemory {
     this.ring = new RingProducer(memory)
     this.#doorbell = doorbell
     this.#bulk = bulk
-    this.#use(this.ring)
+    this.#frame.use(this.ring)
   }
 
-  #use({ bytes, words, doubles }: FrameMemory): void {
-    this.bytes = bytes
-    this.words = words
-    this.doubles = doubles
-  }
-
-  /** @returns where to write a body of up to `maxBytes`; -1 when the ring is full and `mayWait` is false, or the backlog is full and this is no answer */
-  begin(maxBytes: number, mayWait: boolean, isAnswer = false): number {
-    if (maxBytes <= INLINE_MAX_BYTES && this.#backlog.length === 0) {
-      const at = this.ring.reserve(maxBytes)
-      if (at >= 0) return at
-    }
-    if (!mayWait && (this.#backlog.length > 0 || this.ring.reserve(0) < 0)) return -1
-    if ((this.#backlog.length >= BACKLOG_MAX_FRAMES && !isAnswer) || this.#closed) return -1
+  /** @param maxBytes length of the body at most @returns the frame to write, which is null when there is no room for one of its kind */
+  begin(kind: KeptKind, id: number, maxBytes: number): Frame
+  begin(kind: Kind, id: number, maxBytes: number): Frame | null
+  begin(kind: Kind, id: number, maxBytes: number): Frame | null {
+    const frame = this.#frame
+    // Whoever wrote the last one may have thrown, or was stopped.
+    if (this.#scratch !== null) this.#forget()
+    frame.kind = kind
+    frame.id = id
+    if (this.#backlog.length === 0 && !this.#closed) {
+      frame.at = this.ring.reserve(maxBytes <= INLINE_MAX_BYTES ? maxBytes : 0)
+      if (frame.at >= 0 && maxBytes <= INLINE_MAX_BYTES) return frame
+    } else frame.at = -1
+    if (frame.at < 0 && !this.#mayWait(kind)) return null
     this.#scratch = new ArrayBuffer((maxBytes + 7) & ~7)
-    this.#use(frameMemory(this.#scratch))
-    return 0
+    frame.use(frameMemory(this.#scratch))
+    frame.at = 0
+    return frame
   }
 
-  /**
-   * Sends what was written since `begin`.
-   * @param isUrgent false for a frame that nothing waits for: the other side is rung within LAZY_MS, or when the ring fills up
-   * @returns the frame's position in the ring, or -1 when it waits or its body goes by the port
-   */
-  end(bodyBytes: number, kind: number, id: number, isUrgent = true): number {
+  /** @returns whether a frame may join the backlog */
+  #mayWait(kind: Kind): boolean {
+    const { whenFull } = PRIORITY[kind]
+    return whenFull === 'keep' || (whenFull === 'wait' && this.#backlog.length < BACKLOG_MAX_FRAMES && !this.#closed)
+  }
+
+  #forget(): void {
+    this.#scratch = null
+    this.#frame.at = -1
+    this.#frame.use(this.ring)
+  }
+
+  /** Sends the frame that is begun. */
+  #post(bodyBytes: number): number {
+    const { kind, id } = this.#frame
     let position = -1
-    if (this.#scratch === null) position = this.ring.commit(bodyBytes, kind, id)
-    else {
+    if (this.#scratch === null) {
+      this.#frame.at = -1
+      position = this.ring.commit(bodyBytes, kind, id)
+    } else {
       const waiting = { kind, id, body: this.#scratch, bodyBytes }
-      this.#scratch = null
-      this.#use(this.ring)
+      this.#forget()
+      // Nobody reads it any more.
+      if (this.#closed) return -1
       if (this.#backlog.length > 0 || !this.#trySend(waiting)) this.#wait(waiting)
     }
-    if (!isUrgent && this.ring.usedBytes < LAZY_MAX_BYTES) {
+    if (PRIORITY[kind].isLazy && this.ring.usedBytes < LAZY_MAX_BYTES) {
       this.#lazyTimer ??= setTimeout(this.#endTurn, LAZY_MS)
       return position
     }
@@ -116,19 +129,15 @@ export class Outbox implements FrameMemory {
     if (this.#unrung > 0) this.#ringAtEnd()
   }
 
-  /** Sends the answer to a frame of the other side. Never refused: a caller waits for it there, and the number of callers is limited. */
-  answerText(kind: number, id: number, text: string): void {
-    this.sendText(kind, id, text, true, true)
-  }
-
-  /** Sends a frame of text alone, or an empty one. False when there was no room at all. */
-  sendText(kind: number, id: number, text: string, mayWait = true, isAnswer = false): boolean {
+  /** Sends a frame of text alone, or an empty one. @returns false when there was no room for it */
+  sendText(kind: KeptKind, id: number, text: string): void
+  sendText(kind: Kind, id: number, text: string): boolean
+  sendText(kind: Kind, id: number, text: string): boolean {
     // Three times the length is a guess that wastes room, which is short only where frames wait.
     const isGuessed = text.length * 3 <= INLINE_MAX_BYTES && this.#backlog.length === 0
-    const maxBytes = isGuessed ? text.length * 3 : Buffer.byteLength(text)
-    const at = this.begin(maxBytes, mayWait, isAnswer)
-    if (at < 0) return false
-    this.end(text === '' ? 0 : this.bytes.utf8Write(text, at), kind, id)
+    const frame = this.begin(kind, id, isGuessed ? text.length * 3 : Buffer.byteLength(text))
+    if (frame === null) return false
+    frame.send(text === '' ? 0 : frame.bytes.utf8Write(text, frame.at))
     return true
   }
 
@@ -138,7 +147,7 @@ export class Outbox implements FrameMemory {
   }
 
   /** The other side is gone. @returns ids of the frames of one kind that it never began */
-  takeBackAll(kind: number): Set<number> {
+  takeBackAll(kind: Kind): Set<number> {
     const ids = new Set<number>()
     const visit = (each: number, id: number): void => {
       if ((each & KIND_MASK) === kind) ids.add(id)
@@ -150,8 +159,7 @@ export class Outbox implements FrameMemory {
 
   /** What ran may have been stopped in the midst of a frame or of a batch, or before the end of its turn. */
   recover(): void {
-    this.#scratch = null
-    this.#use(this.ring)
+    this.#forget()
     this.#isInBatch = false
     this.#ringScheduled = false
     recoverTurnEnd()

@@ -28,8 +28,8 @@ test('what the primary sent before the first request is handled before it, howev
   })
   const outbox = new Outbox(ring, control.port1, bulk.port1)
   for (const id of [1, 2]) {
-    const at = outbox.begin(requestMaxBytes(FRAME), false)
-    outbox.end(writeRequest(outbox, at, FRAME), KIND.REQUEST, id)
+    const frame = outbox.begin(KIND.REQUEST, id, requestMaxBytes(FRAME))!
+    frame.send(writeRequest(frame, frame.at, FRAME))
   }
   inbox.drain()
   // Where the thread had no core meanwhile, the next turn reads the rest.

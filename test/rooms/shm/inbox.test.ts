@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
+import { KIND } from '../../../src/transport/frames/frames.ts'
 import { createRing } from '../../../src/transport/memory/spsc-ring.ts'
 import { Inbox } from '../../../src/transport/rings/inbox.ts'
 import { Outbox } from '../../../src/transport/rings/outbox.ts'
@@ -11,7 +12,7 @@ function inboxOf(t: TestContext, frames: number, frameMs: number) {
   const doorbell = new MessageChannel()
   const bulk = new MessageChannel()
   const outbox = new Outbox(memory, doorbell.port1, bulk.port1)
-  for (let id = 0; id < frames; id++) outbox.sendText(1, id, 'frame')
+  for (let id = 0; id < frames; id++) outbox.sendText(KIND.LOG, id, 'frame')
   outbox.close()
   const seen: number[] = []
   const onFrame = (_kind: number, id: number): void => {

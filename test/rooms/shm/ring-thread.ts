@@ -1,11 +1,9 @@
 import type { MessagePort } from 'node:worker_threads'
+import { KIND } from '../../../src/transport/frames/frames.ts'
 import { MetricsRing } from '../../../src/transport/memory/metrics-ring.ts'
 import { NameTable } from '../../../src/transport/memory/name-table.ts'
 import { Inbox } from '../../../src/transport/rings/inbox.ts'
 import { isBody } from './body.ts'
-
-export const FRAME = 1
-export const END = 2
 
 export type Task =
   | { do: 'consume'; memory: SharedArrayBuffer; port: MessagePort; bulk: MessagePort; frames: number }
@@ -39,7 +37,7 @@ async function consume({ memory, port, bulk, frames }: Extract<Task, { do: 'cons
       memory,
       bulk,
       (kind, id, at, length) => {
-        if (kind === END) return resolve()
+        if (kind === KIND.SETTLED) return resolve()
         if (id <= last) result.disordered++
         last = id
         result.seen[id]!++

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
 import { Piscina } from 'piscina'
+import { KIND } from '../../../src/transport/frames/frames.ts'
 import {
   createMetricsRing,
   METRICS_SLOTS,
@@ -13,7 +14,7 @@ import { createRing } from '../../../src/transport/memory/spsc-ring.ts'
 import { Outbox } from '../../../src/transport/rings/outbox.ts'
 import { SEED, seededRandom } from '../../support/random.ts'
 import { fillBody } from './body.ts'
-import { type Consumed, END, FRAME, type Task } from './ring-thread.ts'
+import type { Consumed, Task } from './ring-thread.ts'
 
 function threads(t: TestContext, count: number): Piscina<Task> {
   const pool = new Piscina<Task>({
@@ -71,15 +72,15 @@ async function stress(t: TestContext, { frames, ringBytes, bulkEvery, seed }: St
   for (let number = 0; number < frames; number++) {
     const isBulk = random(bulkEvery) === 0
     const reserved = isBulk ? 66_000 + random(100_000) : random(200)
-    let at = outbox.begin(reserved, true)
-    while (at < 0) {
+    let frame = outbox.begin(KIND.LOG, number, reserved)
+    while (frame === null) {
       await turn()
-      at = outbox.begin(reserved, true)
+      frame = outbox.begin(KIND.LOG, number, reserved)
     }
     // Less than reserved, now and then: also a large one that turns out small.
     const length = random(10) === 0 ? random(reserved + 1) : reserved
-    fillBody(outbox.bytes, at, length, number)
-    const position = outbox.end(length, FRAME, number)
+    fillBody(frame.bytes, frame.at, length, number)
+    const position = frame.send(length)
     if (position >= 0) {
       positions.push({ number, position, length })
       if (positions.length > 64) positions.shift()
@@ -87,8 +88,7 @@ async function stress(t: TestContext, { frames, ringBytes, bulkEvery, seed }: St
     if (positions.length > 0 && random(4) === 0) tryTakeBack()
     if (random(50) === 0) await turn()
   }
-  while (outbox.begin(0, true) < 0) await turn()
-  outbox.end(0, END, 0)
+  outbox.sendText(KIND.SETTLED, 0, '')
   return { takenBack, consumed: await consumed }
 }
 

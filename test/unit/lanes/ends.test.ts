@@ -37,9 +37,9 @@ test('the last acknowledgements of a dead lane are read, and nothing is sent to 
   const { outbound, port, bulk } = lane.threadSide
   lane.state = 'ready'
   const thread = new Outbox(outbound, port, bulk)
-  const at = thread.begin(4, false)
-  thread.words[at >> 2] = 7
-  thread.end(4, KIND.DELIVERED, 0)
+  const frame = thread.begin(KIND.DELIVERED, 0, 4)
+  frame.words[frame.at >> 2] = 7
+  frame.send(4)
   assert.deepEqual(lane.dispose(), { requests: [], unreadDeliveries: new Set() })
   assert.deepEqual(seen, [[7, 'dead']])
   thread.close()

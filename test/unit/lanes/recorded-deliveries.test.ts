@@ -14,7 +14,7 @@ import type { Outbox } from '../../../src/transport/rings/outbox.ts'
 test('each delivery has a step, which ends with its answer, and the answer goes on', () => {
   const memory = createFlightRecorder()
   const answers: string[] = []
-  const outbox = { answerText: (_: number, id: number, text: string) => void answers.push(`${id} ${text}`) } as Outbox
+  const outbox = { sendText: (_: number, id: number, text: string) => void answers.push(`${id} ${text}`) } as Outbox
   const deliveries = new RingAcknowledgements(outbox, new FlightRecorder(memory), new Builtins())
   const frame = (id: string, subscriber: number) => ({ id, subscriber }) as EventFrame
   deliveries.begin(1, frame('evt_a', 3))

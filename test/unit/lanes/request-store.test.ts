@@ -70,7 +70,7 @@ const exchange = () => ({ route: null }) as unknown as Exchange
 const HOUR_MS = 3_600_000
 
 function place(slots: RequestSlots, of = exchange()): number {
-  const id = slots.take()
+  const id = slots.nextId()
   slots.put(id, of, -1)
   return id
 }
