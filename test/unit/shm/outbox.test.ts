@@ -3,8 +3,9 @@ import { type TestContext, test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
 import { KIND, readText } from '../../../src/transport/frames/frames.ts'
 import { createRing } from '../../../src/transport/memory/spsc-ring.ts'
+import { BACKLOG_MAX_FRAMES } from '../../../src/transport/rings/backlog.ts'
 import { Inbox } from '../../../src/transport/rings/inbox.ts'
-import { BACKLOG_MAX_FRAMES, Outbox } from '../../../src/transport/rings/outbox.ts'
+import { Outbox } from '../../../src/transport/rings/outbox.ts'
 import { until } from '../../support/until.ts'
 
 const RING_BYTES = 1 << 18
