@@ -131,9 +131,9 @@ export class RingPublisher implements Publisher {
     })
   }
 
-  /** Hands on an event that is stored. It is never refused, and not answered. @param hasPayload false: it is read from the store */
-  handOn(event: EventFrame, hasPayload: boolean): void {
-    if (!hasPayload) event.payload = ''
+  /** Tells the primary of an event that is stored, without its payload, which is read from the store. It is not answered. */
+  stored(event: EventFrame): void {
+    event.payload = ''
     const frame = this.#outbox.begin(KIND.STORED, 0, eventMaxBytes(event, 'text'))
     frame.send(writeEvent(frame, frame.at, event, 'text'))
   }

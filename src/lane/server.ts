@@ -155,8 +155,7 @@ export class LaneServer {
     this.#publisher = publisher
     const eventLog = eventLogOf(kernel)
     this.#log = eventLog
-    // The primary reads its payload from the store.
-    const handOn = (frame: EventFrame): void => publisher.handOn(frame, false)
+    const handOn = (event: EventFrame): void => publisher.stored(event)
     const services = servicesOver((method, args) => calls.call('#host', method, args))
     const isLogged = settings.eventBusDriver === 'database'
     this.#stored = new LogPublisher(eventLog, handOn)

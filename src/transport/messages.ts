@@ -69,7 +69,7 @@ export interface SharedMemories {
   metrics: SharedArrayBuffer
   names: SharedArrayBuffer
   statuses: SharedArrayBuffer
-  /** Of the durable event log. */
+  /** Of the event store: LOG_MEMORY_BYTES. */
   log: SharedArrayBuffer
   /** CLAIM_MEMORY_BYTES. */
   claims: SharedArrayBuffer
@@ -183,7 +183,7 @@ export type ToLane =
   | { type: 'feed'; traces?: EventRecord[]; failures?: FailureRecord[]; logs?: LogRecord[] }
   | { type: 'snapshot'; dump: SystemDump; subscribers: Record<string, string[]> }
   | { type: 'job'; run: number; job: number; of: JobRun }
-  /** Write to the durable log what has become of its events. Answered with `log-written`. */
+  /** Write the outcomes of deliveries to the store: a commit to a file would hold up the primary. Answered with `log-written`. */
   | { type: 'log-write'; batch: number; changes: StoreChanges }
   /** Report which handlers have calls under way in the thread pool. */
   | { type: 'pool-uses' }
@@ -230,5 +230,5 @@ export type ToPrimary =
   | { type: 'thread-ended'; id: number }
   /** Something in it ends the lane, and its flight recorder says what: it takes nothing more, and leaves. */
   | { type: 'dying' }
-  /** Nothing native of it is under way: the thread may be ended. */
+  /** No native call is pending: the thread may be terminated. */
   | { type: 'drained' }

@@ -58,7 +58,7 @@ export interface LaneListener {
   onMessage(lane: Lane, message: ToPrimary): void
   /** Takes a published event, or throws. */
   onPublish(lane: Lane, event: EventFrame): void
-  /** An event that is in the durable log. */
+  /** An event that is in the event store, without its payload. */
   onStored(lane: Lane, event: EventFrame): void
   /** An event that another broker than the hub carries, without its payload. */
   onRecord(lane: Lane, event: EventFrame): void

@@ -21,9 +21,9 @@ export interface EventFrame {
   delayMs: number
   /** 0: none. */
   ttlMs: number
-  /** Position in the durable log; 0: it is not stored. */
+  /** Id of its row in the event store; 0: it is not stored. */
   seq: number
-  /** In a delivery: the subscriber's number in its thread, and the attempt with WANTS_REPLY. In a publication 0, or OF_NO_PROCESS as the attempt. */
+  /** In a delivery: the subscriber's number in its thread, and the attempt with WANTS_REPLY. In a publication 0. */
   subscriber: number
   attempt: number
   /** JSON text. In the hub the text's UTF-8 bytes, in a string of one character per byte: see `asBytes`. */
@@ -44,15 +44,12 @@ export const textOf = ({ payload }: Pick<EventFrame, 'payload'>): string => Buff
 /** How `payload` is written: as text, or as the bytes that it holds. A byte string costs the hub less than a Buffer. */
 export type PayloadForm = 'text' | 'bytes'
 
-/** In the `attempt` of a stored publication: the event belongs to no process yet, because several share the log and it has a key. */
-export const OF_NO_PROCESS = 1
-
 /** In a delivery's `attempt`, beside the number: the publisher waits for what the subscriber returns. */
 export const WANTS_REPLY = 1 << 16
 
 /**
  * Bytes before the text: timestamp, delay and ttl as float64 (bytes 0–23), then words 6 to 13: subscriber, attempt, lengths of id and parent,
- * of event and emitter, of the request id, of the key, the bytes of the text, the length of the trace, then the position in the log as float64
+ * of event and emitter, of the request id, of the key, the bytes of the text, the length of the trace, then the id of its row as float64
  * (bytes 56–63). The text follows, then the payload.
  */
 const EVENT_FIXED_BYTES = 64
