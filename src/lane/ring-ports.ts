@@ -18,7 +18,6 @@ import {
 } from '../transport/frames/frames.ts'
 import { RESPONSE_FIXED_BYTES, writeResponse } from '../transport/frames/request-frame.ts'
 import { type FlightRecorder, STEP_EVENT } from '../transport/memory/flight-recorder.ts'
-import type { AnswerCell } from '../transport/memory/words.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
 import type { Builtins } from './builtins.ts'
 
@@ -217,8 +216,6 @@ export class PrimaryCalls {
  * memory.
  */
 const STREAMS_MAX_WAITING_BYTES = 64 << 20
-/** A primary that does not answer within this is overloaded or stuck, milliseconds. */
-const ADDRESS_TIMEOUT_MS = 1000
 
 /** The answer where builtins were replaced: what plugins have made of the request may be wrong. */
 const SPOILT = errorReply('HTTP_INTERNAL')
@@ -226,13 +223,11 @@ const SPOILT = errorReply('HTTP_INTERNAL')
 /** Sends a lane's answers to its clients, over the ring. */
 export class RingReplies implements AnswerSink {
   readonly #outbox: Outbox
-  readonly #address: AnswerCell
   readonly #steps: RequestSteps
   readonly #builtins: Builtins
 
-  constructor(outbox: Outbox, address: AnswerCell, steps: RequestSteps, builtins: Builtins) {
+  constructor(outbox: Outbox, steps: RequestSteps, builtins: Builtins) {
     this.#outbox = outbox
-    this.#address = address
     this.#steps = steps
     this.#builtins = builtins
   }
@@ -284,13 +279,6 @@ export class RingReplies implements AnswerSink {
 
   wantBody(id: number, bytes: number): void {
     this.#outbox.sendText(KIND.BODY_WANTED, id, String(bytes))
-  }
-
-  /** Blocks this lane for one turn of the primary. Only the first read on a route pays for that: the route's later requests bring the address along. */
-  clientAddress(id: number): string {
-    if (!this.#outbox.sendText(KIND.ADDRESS_WANTED, id, '')) return ''
-    this.#outbox.flush()
-    return this.#address.wait(id, ADDRESS_TIMEOUT_MS) ?? ''
   }
 
   // ── sockets ───────────────────────────────────────────────────────────────

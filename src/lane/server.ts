@@ -36,7 +36,6 @@ import type { EventFrame } from '../transport/frames/event-frame.ts'
 import { KIND } from '../transport/frames/frames.ts'
 import { FlightFile, FlightRecorder } from '../transport/memory/flight-recorder.ts'
 import { HeartbeatWriter, memoryLimits } from '../transport/memory/heartbeat.ts'
-import { AnswerCell } from '../transport/memory/words.ts'
 import type { LaneInit, SharedMount, ToLane, ToPrimary } from '../transport/messages.ts'
 import type { Inbox } from '../transport/rings/inbox.ts'
 import { Outbox } from '../transport/rings/outbox.ts'
@@ -147,7 +146,7 @@ export class LaneServer {
     if (settings.nodeEnv !== 'production')
       watchEmptyAnswers(kernel.plugins.facts, (message, plugin) => log.write('WARNING', message, plugin))
     const steps = new RequestSteps(recorder)
-    const replies = new RingReplies(outbox, new AnswerCell(init.address), steps, this.#builtins)
+    const replies = new RingReplies(outbox, steps, this.#builtins)
     this.#requests = new RequestServer(replies, kernel.logFault, steps)
     this.#requests.isSound = (origin) => this.#builtins.isSound(origin)
     this.#requests.isCompressing = settings.httpCompression

@@ -59,8 +59,10 @@ export class LaneHost extends ThreadHost {
   /** The routes as the primary gets them: with what their hooks do, which are all known by now. */
   routeManifests(): RouteManifest[] {
     return this.routes.map(({ manifest, route }) => {
-      const contract = this.server.hooks.contractOf(route) ?? manifest.contract
-      return { ...manifest, contract, ignoresHeaders: route.kind === 'endpoint' && this.#ignoresHeaders(route) }
+      const { hooks } = this.server
+      const contract = hooks.contractOf(route) ?? manifest.contract
+      const ignoresHeaders = route.kind === 'endpoint' && this.#ignoresHeaders(route)
+      return { ...manifest, contract, ignoresHeaders, ignoresAddress: hooks.ignoresAddress(route) }
     })
   }
 

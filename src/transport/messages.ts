@@ -17,7 +17,7 @@ import type { StoreAnswer, StoreChanges } from './store-changes.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 29
+export const LANE_PROTOCOL = 30
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -36,8 +36,6 @@ export interface LaneInit {
   inbound: SharedArrayBuffer
   outbound: SharedArrayBuffer
   heartbeat: SharedArrayBuffer
-  /** Cell through which the lane gets the address of a client whose request came without it. */
-  address: SharedArrayBuffer
   /** Flight recorder: the last steps of the lane, which the primary reads when the thread is gone. */
   flight: SharedArrayBuffer
   /** Path of the flight recorder's copy outside of the process; null when nobody would read it. */
@@ -91,6 +89,8 @@ export interface RouteManifest {
   crossOrigin?: boolean
   /** Its requests without a body need not bring their headers along. */
   ignoresHeaders?: boolean
+  /** Its requests need not bring the client's address along. */
+  ignoresAddress?: boolean
   tags: string[]
   summary: string | undefined
   description?: string | undefined

@@ -17,7 +17,6 @@ import {
 import { createFlightRecorder, FlightReader } from '../../transport/memory/flight-recorder.ts'
 import { createHeartbeat, HeartbeatReader } from '../../transport/memory/heartbeat.ts'
 import { createRing } from '../../transport/memory/spsc-ring.ts'
-import { AnswerCell, createAnswerCell } from '../../transport/memory/words.ts'
 import type { LaneInit, LogRecord, Manifest, ToLane, ToPrimary } from '../../transport/messages.ts'
 import { type BatchListener, Inbox } from '../../transport/rings/inbox.ts'
 import { Outbox } from '../../transport/rings/outbox.ts'
@@ -32,7 +31,7 @@ import { LaneSockets } from './worker-sockets.ts'
 const RING_BYTES = 1 << 20
 
 /** The channels as the lane's thread gets them. The ports are transferred. */
-type ThreadSide = Pick<LaneInit, 'port' | 'bulk' | 'inbound' | 'outbound' | 'heartbeat' | 'address' | 'flight'>
+type ThreadSide = Pick<LaneInit, 'port' | 'bulk' | 'inbound' | 'outbound' | 'heartbeat' | 'flight'>
 
 /** Frames that stay unread for longer show that a handler keeps the thread busy, milliseconds. */
 const PROMPT_MS = 5
@@ -137,8 +136,6 @@ export class Lane implements BodySink, BatchListener {
   readonly #bulk: MessagePort
   readonly #outbox: Outbox
   readonly #inbox: Inbox
-  /** Where the lane waits for the address of a client. */
-  readonly #addressCell: AnswerCell
   readonly #calls: CallAnswers
   readonly #publishAnswers: PublishAnswers
   readonly #deliveries: DeliveryCount
@@ -164,7 +161,6 @@ export class Lane implements BodySink, BatchListener {
       inbound: createRing(RING_BYTES),
       outbound: createRing(RING_BYTES),
       heartbeat: createHeartbeat(),
-      address: createAnswerCell(),
       flight: createFlightRecorder(),
     }
     this.port = control.port1
@@ -174,7 +170,6 @@ export class Lane implements BodySink, BatchListener {
     this.flight = new FlightReader(threadSide.flight)
     this.#outbox = new Outbox(threadSide.inbound, this.port, this.#bulk)
     this.sockets = new LaneSockets(this.#outbox)
-    this.#addressCell = new AnswerCell(threadSide.address)
     this.#calls = new CallAnswers(this.#outbox, (tool, method, args) => listener.onCall(tool, method, args))
     this.#publishAnswers = new PublishAnswers(this.#outbox)
     this.#inbox = new Inbox(threadSide.outbound, this.#bulk, this.#onFrame, this)
@@ -358,8 +353,6 @@ export class Lane implements BodySink, BatchListener {
         return this.#listener.onLog(this, JSON.parse(readText(this.#inbox, at, length)) as LogRecord)
       case KIND.CALL:
         return this.#calls.call(id, readText(this.#inbox, at, length))
-      case KIND.ADDRESS_WANTED:
-        return this.#addressCell.answer(id, this.requests.get(id)?.clientAddress() ?? '')
       case KIND.RESPONSE_HEAD:
         return this.#onResponseHead(id, at, length)
       case KIND.RESPONSE_DATA:

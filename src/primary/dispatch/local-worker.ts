@@ -117,10 +117,6 @@ export class LocalWorker implements AnswerSink, RequestHolder, BodySink {
     this.#take(id)
   }
 
-  clientAddress(id: number): string {
-    return this.#requests.get(id)?.clientAddress() ?? ''
-  }
-
   wantBody(id: number, bytes: number): void {
     this.#requests.get(id)?.wantBody(bytes, id, this)
   }

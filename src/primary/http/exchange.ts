@@ -179,14 +179,8 @@ export class Exchange implements ObservedRequest {
     return this.isClosedAfter && !this.isClosedByLibrary
   }
 
-  /** The client's address; empty when it is gone. From now on the route's requests bring it along. */
+  /** Costs a system call. Only while the client is there. */
   clientAddress(): string {
-    if (this.#done) return ''
-    if (this.route !== null) this.route.wantsAddress = true
-    return this.#address()
-  }
-
-  #address(): string {
     const peer = addressOf(this.#res)
     return this.forwarding === null ? peer : this.forwarding.proxies.clientOf(peer, this.forwarding.list)
   }
@@ -222,7 +216,7 @@ export class Exchange implements ObservedRequest {
 
   /** Takes a place among the answers that last. False when there is none: the exchange is answered then. */
   mayLast(kind: 'event stream' | 'socket' | 'long answer'): boolean {
-    this.#lastingAs = places.enter(kind, this.#address(), this.label)
+    this.#lastingAs = places.enter(kind, this.clientAddress(), this.label)
     if (this.#lastingAs !== null) return true
     this.#cancel()
     this.fail('HTTP_OVERLOADED', 'Too many streams are open')
@@ -232,7 +226,7 @@ export class Exchange implements ObservedRequest {
   /** Takes a place among the uploads. False when there is none: the exchange is answered then. @param close the connection, too */
   mayUpload(kind: 'upload' | 'slow body', close: boolean): boolean {
     if (this.#done) return false
-    this.#uploadAs = places.enter(kind, this.#address(), this.label)
+    this.#uploadAs = places.enter(kind, this.clientAddress(), this.label)
     if (this.#uploadAs === null) this.fail('HTTP_OVERLOADED', 'Too many uploads are under way', close)
     return this.#uploadAs !== null
   }
@@ -252,7 +246,7 @@ export class Exchange implements ObservedRequest {
 
   /** Reads the client's address, which nobody can once the client has left. */
   noteNetwork(): void {
-    if (this.network === '' && !this.#done) this.network = networkOf(this.#address())
+    if (this.network === '' && !this.#done) this.network = networkOf(this.clientAddress())
   }
 
   /** Whom its body is counted for. */

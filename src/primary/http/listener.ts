@@ -377,7 +377,7 @@ export class Listener {
     if (this.state !== 'open' && !this.#servesStill(exchange.route))
       return exchange.fail(this.state === 'draining' ? 'HTTP_DRAINING' : 'HTTP_STARTING', undefined, true)
 
-    const ip = exchange.route.wantsAddress ? exchange.clientAddress() : ''
+    const ip = exchange.route.ignoresAddress ? '' : exchange.clientAddress()
     const { ids } = exchange
     const frame = new RequestFrame(
       exchange.route.number,

@@ -61,10 +61,10 @@ export interface RouteEntry {
   manifest: RouteManifest
   /** Of the lanes that have registered it so. */
   generation: number
-  /** A handler has read `context.ip`: requests of the route bring the client's address along. */
-  wantsAddress: boolean
   /** Nothing in a lane reads the headers of its requests that have no body. */
   ignoresHeaders: boolean
+  /** Nothing that its requests run reads the client's address. */
+  ignoresAddress: boolean
   /** The circuit of its plugin is open until then, milliseconds since the epoch; 0: the route is served. */
   closedUntilMs: number
   readonly pace: RoutePace
@@ -239,7 +239,9 @@ export class Routing {
   addMount({ plugin, prefix, directory }: Omit<SharedMount, 'numbers'>, routes: readonly RouteManifest[]): void {
     for (const route of routes) this.#requireFree(route)
     // No lane may take over these routes: its code is never newer.
-    const numbers = routes.map((route) => this.#add(route, 'lanes', Number.POSITIVE_INFINITY))
+    const numbers = routes.map((route) =>
+      this.#add({ ...route, ignoresAddress: true }, 'lanes', Number.POSITIVE_INFINITY),
+    )
     this.mounts.push({ plugin, prefix, directory, numbers })
   }
 
@@ -325,6 +327,7 @@ export class Routing {
       if (this.#isOlder(known, generation)) this.#refresh(known, route, generation)
       // Lanes of older code may still serve it.
       known.ignoresHeaders &&= route.ignoresHeaders === true
+      known.ignoresAddress &&= route.ignoresAddress === true
       return known.number
     }
     for (const rival of rivals) this.table.remove(rival)
@@ -361,9 +364,8 @@ export class Routing {
       servedBy,
       manifest: route,
       generation,
-      // After the handshake there is no request any more that could be asked for the address.
-      wantsAddress: kind === 'socket',
       ignoresHeaders: servedBy === 'lanes' && route.ignoresHeaders === true,
+      ignoresAddress: servedBy === 'lanes' && route.ignoresAddress === true,
       closedUntilMs: this.#closed.get(plugin) ?? 0,
       pace: new RoutePace(),
     })

@@ -61,7 +61,6 @@ function userOfToken(claims: object | undefined): User | null {
 interface ContextThread {
   /** HTTP_MAX_KEYS. */
   readonly maxKeys: number
-  readonly sink: { clientAddress(requestId: number): string }
   readonly effects: {
     readonly transactions: PluginTransactions
     /** HTTP_HANDLER_TIMEOUT_MS. */
@@ -104,10 +103,8 @@ export class RequestContext implements HttpContext {
   /** Whom a hook has set. */
   declare ownUser: User | null | undefined
   readonly #thread: ContextThread
-  readonly #id: number
   readonly #frame: RequestFrame
   readonly #route: ServedRoute
-  #ip: string | undefined
   #query: Readonly<Record<string, string | string[]>> | undefined
   #cookies: Readonly<Record<string, string>> | undefined
   #status = 0
@@ -119,10 +116,8 @@ export class RequestContext implements HttpContext {
   #abort: AbortController | undefined
   #aborted = false
 
-  /** @param id the request's in its thread */
-  constructor(thread: ContextThread, id: number, frame: RequestFrame, route: ServedRoute) {
+  constructor(thread: ContextThread, frame: RequestFrame, route: ServedRoute) {
     this.#thread = thread
-    this.#id = id
     this.#frame = frame
     this.#route = route
   }
@@ -151,10 +146,12 @@ export class RequestContext implements HttpContext {
     this.#cookies ??= parseCookies(this.#frame.header('cookie'))
     return this.#cookies
   }
-  /** The system call for the address costs more than routing, parsing and answering: it is made only where handlers read it. */
+  /** Looking it up costs a system call, which is left out for routes whose functions do not read it (`Hooks.ignoresAddress`). */
   get ip(): string {
-    this.#ip ??= this.#frame.ip || this.#thread.sink.clientAddress(this.#id)
-    return this.#ip
+    const { ip } = this.#frame
+    // Where it counts attempts, an empty one would make one client of all.
+    if (ip === '') throw new HeddleError('HTTP_INTERNAL', "The request came without its client's address")
+    return ip
   }
   get scheme(): 'http' | 'https' {
     return this.#frame.isHttps === true ? 'https' : 'http'

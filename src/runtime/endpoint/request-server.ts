@@ -104,7 +104,7 @@ export class RequestServer implements RequestThread {
     const route = this.#routes[frame.routeNumber]
     // The plugin is up in another thread and has failed in this one.
     if (route === undefined) return this.sink.answer(requestId, errorReply('HTTP_INTERNAL'))
-    const context = new RequestContext(this, requestId, frame, route)
+    const context = new RequestContext(this, frame, route)
     if (route.kind === 'socket') return void this.sockets.handshake(requestId, route, frame, context)
     if (route.kind === 'stream') {
       // Until its guards have settled.

@@ -13,8 +13,6 @@ export interface AnswerSink {
   answer(requestId: number, reply: Reply): void
   /** The handler of a request that was given up has settled without an answer. */
   settled(requestId: number): void
-  /** The client's address of a request that came without it; empty when it was answered or the client is gone. */
-  clientAddress(requestId: number): string
   /** The handler of a request can take further bytes of its body. */
   wantBody(requestId: number, bytes: number): void
 

@@ -102,21 +102,21 @@ export function ignoresHeaders(
 }
 
 /**
- * False when it is certain that a function does not read `user` of the context that it gets, and hands that to nobody: then who calls need not
- * be found out for it.
+ * Returns false when it is certain that a function does not read a field of the context that it gets, and hands the context to nobody: then the
+ * runtime need not find out what the field says.
  * @param at which of its parameters the context is
  */
-export function mayReadUser(reader: unknown, at: number): boolean {
+export function mayRead(field: 'user' | 'ip', reader: unknown, at: number): boolean {
   const text = textOf(reader)
   if (text === null || text.reachesAll) return true
   const context = text.parameters[at]
   if (context === undefined) return false
-  if (FIELDS.test(context)) return /\buser\b/.test(context)
+  if (FIELDS.test(context)) return new RegExp(`\\b${field}\\b`).test(context)
   if (!NAME.test(context)) return true
   const uses = text.body.matchAll(
     new RegExp(`(?<![\\w$]|[^.]\\.)${context.replaceAll('$', '\\$')}(?![\\w$])(\\.[\\w$]+)?`, 'g'),
   )
-  return [...uses].some(([, field]) => field === undefined || field === '.user')
+  return [...uses].some(([, used]) => used === undefined || used === `.${field}`)
 }
 
 /** True when it is certain that a function calls `commit` of the context that it gets as its second parameter. */
@@ -206,7 +206,7 @@ export class Hooks {
     const hooks = all.filter(({ kind }) => kind !== 'identify')
     // The nearest.
     const identify = this.#instead(of('identify').at(-1), owner)
-    const isAsked = identify !== undefined && (readsUser(route) || hooks.some(({ run }) => mayReadUser(run, 1)))
+    const isAsked = identify !== undefined && (readsUser(route) || hooks.some(({ run }) => mayRead('user', run, 1)))
     if (hooks.length === 0 && !isAsked) return null
     return {
       identify: isAsked ? identify : null,
@@ -214,6 +214,17 @@ export class Hooks {
       after: of('after').reverse(),
       onError: of('onError').reverse(),
     }
+  }
+
+  /** Returns true when it is certain that neither a route nor its hooks read `ip` of the context. Call it when all hooks are registered. */
+  ignoresAddress(route: Route): boolean {
+    if (handlerMayRead('ip', route)) return false
+    const chain = this.chainOf(route)
+    if (chain === null) return true
+    const { identify, before, after, onError } = chain
+    // It gets the context twice.
+    if (identify !== null && mayRead('ip', identify.run, 0)) return false
+    return ![identify, ...before, ...after, ...onError].some((hook) => hook !== null && mayRead('ip', hook.run, 1))
   }
 
   #instead(identify: Hook | undefined, owner: Owner): Hook | undefined {
@@ -270,12 +281,18 @@ const domainOf = (plugin: string): string => plugin.split('.', 1)[0]!
 
 /** Whether who calls matters to a route itself. */
 function readsUser(route: Route): boolean {
-  if (route.kind === 'socket') return true
-  if (route.kind === 'stream') return mayReadUser(route.handler, 2)
   const { idempotency, idempotencyScope } = route.options
+  return handlerMayRead('user', route) || (idempotency !== undefined && idempotencyScope === undefined)
+}
+
+/** As `mayRead`, for the functions of a route itself. */
+function handlerMayRead(field: 'user' | 'ip', route: Route): boolean {
+  if (route.kind === 'socket') return true
+  if (route.kind === 'stream') return mayRead(field, route.handler, 2)
+  const { idempotencyScope } = route.options
   if (route.isFolder) return false
-  if (mayReadUser(route.handler, 1)) return true
-  return idempotency !== undefined && (idempotencyScope === undefined || mayReadUser(idempotencyScope, 0))
+  if (mayRead(field, route.handler, 1)) return true
+  return idempotencyScope !== undefined && mayRead(field, idempotencyScope, 0)
 }
 
 function listIn(lists: Map<string, Hook[]>, key: string): Hook[] {

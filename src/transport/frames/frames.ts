@@ -52,7 +52,6 @@ export const KIND = {
   SOCKET_OUT_BYTES: 29,
   /** Messages of a socket are handled, by weight. */
   SOCKET_HANDLED: 32,
-  ADDRESS_WANTED: 33,
   /** An event that is in the event store, without its payload. It is not answered. */
   STORED: 34,
   /** A handler can take this many further bytes of the body of its request. */
@@ -93,7 +92,6 @@ export const PRIORITY = {
   [KIND.RESPONSE_DATA]: WAITS,
   [KIND.SOCKET_OUT_TEXT]: WAITS,
   [KIND.SOCKET_OUT_BYTES]: WAITS,
-  [KIND.ADDRESS_WANTED]: WAITS,
   // Answers, and what belongs to a request or socket that the other side knows.
   [KIND.CANCEL]: KEPT,
   [KIND.CALL_RESULT]: KEPT,

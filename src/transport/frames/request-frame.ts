@@ -82,7 +82,7 @@ export class RequestFrame {
     return this.text.slice(0, this.idsLength)
   }
 
-  /** The client's address; empty where it did not come along. */
+  /** The client's address; empty where nothing reads it. */
   get ip(): string {
     return this.text.slice(this.idsLength, this.idsLength + this.ipLength)
   }

@@ -120,11 +120,6 @@ export class Outbox {
     this.#doorbell.endBatch()
   }
 
-  /** Rings at once: the thread is about to block for an answer. */
-  flush(): void {
-    this.#doorbell.ring()
-  }
-
   /** The other side is gone. @returns ids of the frames of one kind that it never began */
   takeBackAll(kind: Kind): Set<number> {
     const ids = new Set<number>()

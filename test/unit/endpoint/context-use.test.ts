@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runInThisContext } from 'node:vm'
+import type { Hook, Route } from '../../../src/contracts/http.ts'
 import type { EndpointOptions } from '../../../src/contracts/http-request.ts'
-import { ignoresHeaders, mayReadUser } from '../../../src/runtime/endpoint/route.ts'
+import { Hooks, ignoresHeaders, mayRead } from '../../../src/runtime/endpoint/route.ts'
 
 type Fields = Record<string, unknown>
 
@@ -110,14 +111,50 @@ const WITH_USER = [
 ]
 
 for (const source of WITHOUT_USER)
-  test(`who calls does not matter to ${source}`, () => assert.equal(mayReadUser(functionOf(source), 1), false))
+  test(`who calls does not matter to ${source}`, () => assert.equal(mayRead('user', functionOf(source), 1), false))
 
 for (const source of WITH_USER)
-  test(`who calls may matter to ${source}`, () => assert.equal(mayReadUser(functionOf(source), 1), true))
+  test(`who calls may matter to ${source}`, () => assert.equal(mayRead('user', functionOf(source), 1), true))
+
+const OWNER = { name: 'shop.Sell', instance: undefined }
+const routeOf = (handler: string, options: object = {}): Route =>
+  ({ kind: 'endpoint', owner: OWNER, method: 'GET', path: '/', handler: functionOf(handler), options }) as Route
+const BLIND_ROUTE = '(data, context) => context.path'
+
+test('ignoresAddress(): returns false when the handler may read ip, wherever its context is', () => {
+  const none = new Hooks()
+  assert.equal(none.ignoresAddress(routeOf('({ name }) => name')), true)
+  assert.equal(none.ignoresAddress(routeOf(BLIND_ROUTE)), true)
+  for (const handler of ['(data, context) => context.ip', '(data, { ip }) => ip', '(data, context) => who(context)'])
+    assert.equal(none.ignoresAddress(routeOf(handler)), false, handler)
+  const stream = { ...routeOf('(data, stream, context) => context.ip'), kind: 'stream' } as Route
+  assert.equal(none.ignoresAddress(stream), false)
+  assert.equal(none.ignoresAddress({ ...stream, kind: 'socket' } as Route), false)
+  const scoped = { idempotency: 'optional', idempotencyScope: functionOf('(context) => context.ip') }
+  assert.equal(none.ignoresAddress(routeOf(BLIND_ROUTE, scoped)), false)
+})
+
+test('ignoresAddress(): returns false when a guard or hook of the route may read ip', () => {
+  for (const [kind, run] of [
+    ['before', '(data, context) => { if (context.ip === "") throw 1 }'],
+    ['after', '(result, { ip }) => ({ ...result, ip })'],
+    ['onError', '(error, context) => log(context)'],
+    ['identify', '(context) => find(context)'],
+    ['identify', '(context, again) => again.ip'],
+  ] as const) {
+    const hooks = new Hooks()
+    hooks.add({ kind, owner: OWNER, run: functionOf(run) as Hook['run'], throws: undefined, place: '' })
+    const reading = '(data, context) => context.user'
+    assert.equal(hooks.ignoresAddress(routeOf(reading)), false, run)
+  }
+  const guarded = (guard: string) => new Hooks().ignoresAddress(routeOf(BLIND_ROUTE, { guards: [functionOf(guard)] }))
+  assert.equal(guarded('(data, context) => context.ip'), false)
+  assert.equal(guarded('(data, context) => context.path'), true)
+})
 
 test('who calls may matter to what hides its source, and to methods', () => {
   const reads = { show: (_data: unknown, context: { user: unknown }) => context.user }
-  assert.equal(mayReadUser(reads.show.bind(reads), 1), true)
+  assert.equal(mayRead('user', reads.show.bind(reads), 1), true)
   const plugin = {
     async 'say it'(_data: unknown, context: { user: unknown }) {
       return context.user
@@ -126,14 +163,14 @@ test('who calls may matter to what hides its source, and to methods', () => {
       return context.path
     },
   }
-  assert.equal(mayReadUser(plugin['say it'], 1), true)
-  assert.equal(mayReadUser(plugin.say, 1), false)
+  assert.equal(mayRead('user', plugin['say it'], 1), true)
+  assert.equal(mayRead('user', plugin.say, 1), false)
   assert.equal(
-    mayReadUser((context: { path: string }) => context.path, 0),
+    mayRead('user', (context: { path: string }) => context.path, 0),
     false,
   )
   assert.equal(
-    mayReadUser((context: { user: unknown }) => context.user, 0),
+    mayRead('user', (context: { user: unknown }) => context.user, 0),
     true,
   )
 })

@@ -122,17 +122,19 @@ test('a route that stays keeps its number, and has what the newer code says of i
   assert.deepEqual(told(), [[5, ['new']]], 'a lane of older code says nothing new')
 })
 
-test('headers are left out of the requests of a route when no code that may serve it can see them', (t) => {
-  const { routing, register } = routingOf()
-  const serve = (generation: number, ignoresHeaders: boolean): boolean => {
-    register(laneOf(t, { generation, manifest: { routes: [{ ...routeOf('shop.Sell', '/sell'), ignoresHeaders }] } }))
-    return routing.table.find('GET', '/sell')!.ignoresHeaders
-  }
-  assert.equal(serve(0, true), true)
-  assert.equal(serve(1, true), true)
-  assert.equal(serve(2, false), false)
-  assert.equal(serve(3, true), false, 'a lane of the older code may still serve it')
-})
+for (const what of ['ignoresHeaders', 'ignoresAddress'] as const)
+  test(`${what}: holds when no code that may serve the route says otherwise`, (t) => {
+    const { routing, register } = routingOf()
+    const serve = (generation: number, ignores: boolean): boolean => {
+      const route = { ...routeOf('shop.Sell', '/sell'), [what]: ignores }
+      register(laneOf(t, { generation, manifest: { routes: [route] } }))
+      return routing.table.find('GET', '/sell')![what]
+    }
+    assert.equal(serve(0, true), true)
+    assert.equal(serve(1, true), true)
+    assert.equal(serve(2, false), false)
+    assert.equal(serve(3, true), false, 'a lane of the older code may still serve it')
+  })
 
 test('an endpoint that becomes a stream is another route', (t) => {
   const { routing, register } = routingOf()
