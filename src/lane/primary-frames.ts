@@ -1,4 +1,4 @@
-// The frames of the primary, each for the part of the lane that it is for.
+// Reads the frames of the primary, and hands each to its part of the lane.
 import type { ErrorCode, WireError } from '../core/errors/catalogue.ts'
 import type { RequestServer } from '../runtime/endpoint/request-server.ts'
 import type { EventServer } from '../runtime/events/event-server.ts'
@@ -13,7 +13,7 @@ import type { PrimaryCalls, RingAcknowledgements, RingPublisher } from './ring-p
 // Taken before plugins can replace it.
 const { parse: parseJson } = JSON
 
-/** The parts of a lane that frames are for. */
+/** The parts of a lane that take frames. */
 interface FrameReaders {
   requests: RequestServer
   events: EventServer
@@ -21,11 +21,11 @@ interface FrameReaders {
   acknowledgements: RingAcknowledgements
   publisher: RingPublisher
   calls: PrimaryCalls
-  /** Handles the messages of the primary that wait. Called before the first request. */
+  /** Handles the messages on the port. Called before the first request. */
   catchUp: () => void
 }
 
-/** @param outbox takes the answers @returns the inbox that reads the frames of the primary, and gives each to its part of the lane */
+/** @param outbox told of each batch of frames */
 export function primaryInbox({ inbound, bulk }: LaneInit, outbox: Outbox, readers: FrameReaders): Inbox {
   const { requests, events, acknowledgements, publisher, calls, catchUp } = readers
   const { sockets } = requests
@@ -34,7 +34,7 @@ export function primaryInbox({ inbound, bulk }: LaneInit, outbox: Outbox, reader
   return inbox
 
   function onFrame(kind: number, id: number, at: number, length: number): void {
-    // What plugins have replaced meanwhile is put back before the frame is read.
+    // Puts builtins back that plugins have replaced meanwhile.
     requests.isSound()
     switch (kind) {
       case KIND.REQUEST:
@@ -63,7 +63,7 @@ export function primaryInbox({ inbound, bulk }: LaneInit, outbox: Outbox, reader
   }
 
   function onRequest(id: number, at: number): void {
-    // The numbers of the routes were sent before it. An inbox that is still awake reads the ring before they are received.
+    // The numbers of the routes were posted before it, but an inbox that is awake reads the ring before the port.
     if (!isCaughtUp) {
       isCaughtUp = true
       catchUp()

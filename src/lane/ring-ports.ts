@@ -27,12 +27,12 @@ const { parse: parseJson, stringify: toJson } = JSON
 /** Acknowledgements that go out in one frame at most. */
 const ACKS_PER_FRAME = 4096
 
-/** Steps that are found again when their deliveries end: more than a lane has in flight. */
+/** Steps whose numbers are kept until their deliveries end: more than a lane has in flight. */
 const STEPS = 4096
 const STEP_MASK = STEPS - 1
 const EVENT_ID_PREFIX = 'evt_'.length
 
-/** Sends the answers to the hub's deliveries, over the ring. In the flight recorder each delivery is a step, which ends with its answer. */
+/** Answers the hub's deliveries. Each delivery is a step of the flight recorder, which ends with its answer. */
 export class RingAcknowledgements implements DeliverySink {
   readonly #outbox: Outbox
   readonly #recorder: FlightRecorder
@@ -81,7 +81,7 @@ export class RingAcknowledgements implements DeliverySink {
     this.#outbox.sendText(KIND.DELIVERY_FAILED, deliveryId, toJson(error))
   }
 
-  /** Where builtins were replaced nobody knows what the subscriber has done: another lane gets the event. */
+  /** With replaced builtins the outcome is unknown: another lane gets the event. */
   #isLost(): boolean {
     return !this.#builtins.isSound()
   }
@@ -108,10 +108,10 @@ interface Publishing {
   isRefused: boolean
 }
 
-/** Publishes events to the hub, over the ring, and tells of those that were published elsewhere. */
+/** Publishes events to the hub, and reports events that the store or a broker has taken. */
 export class RingPublisher implements Publisher {
   readonly #outbox: Outbox
-  /** Publications that are sent and not answered, in their order. */
+  /** Unanswered publications, in their order. */
   readonly #publishing = new Fifo<Publishing>()
   #seq = 0
 
@@ -130,14 +130,14 @@ export class RingPublisher implements Publisher {
     })
   }
 
-  /** Tells the primary of an event that is stored, without its payload, which is read from the store. It is not answered. */
+  /** Reports a stored event without its payload, which the primary reads from the store. It is not answered. */
   stored(event: EventFrame): void {
     event.payload = ''
     const frame = this.#outbox.begin(KIND.STORED, 0, eventMaxBytes(event, 'text'))
     frame.send(writeEvent(frame, frame.at, event, 'text'))
   }
 
-  /** Reports an event that another broker has taken, for the trace of the primary, which need not be woken for it. Dropped where there is no room. */
+  /** Reports an event that a broker has taken, for the trace of the primary. Dropped when there is no room. */
   record(event: EventFrame): void {
     const { payload } = event
     event.payload = ''
@@ -146,7 +146,7 @@ export class RingPublisher implements Publisher {
     event.payload = payload
   }
 
-  /** The hub has everything up to `seq`, except what it refused. */
+  /** The hub has accepted all publications up to `seq`, except the refused ones. */
   accepted(seq: number): void {
     for (;;) {
       const next = this.#publishing.peek()
@@ -165,7 +165,7 @@ export class RingPublisher implements Publisher {
   }
 }
 
-/** Calls to the primary that one lane may have open at a time. */
+/** Maximum number of open calls of one lane to the primary. */
 const CALLS_MAX_OPEN = 65_536
 
 /** A lane's calls to the primary: tools with one store per process, and the runtime's own services (tool `#host`). */
@@ -178,7 +178,7 @@ export class PrimaryCalls {
     this.#outbox = outbox
   }
 
-  /** Calls that wait for their answer. */
+  /** Unanswered calls. */
   get open(): number {
     return this.#open.size
   }
@@ -211,13 +211,10 @@ export class PrimaryCalls {
   }
 }
 
-/**
- * Frames of streams and sockets that wait for the primary, at most. Far below `LANE_MEMORY_MB`, or slow readers would use up the lane's
- * memory.
- */
+/** Maximum backlog of frames above which streams and sockets send no more. Far below `LANE_MEMORY_MB`, which slow readers would use up. */
 const STREAMS_MAX_WAITING_BYTES = 64 << 20
 
-/** The answer where builtins were replaced: what plugins have made of the request may be wrong. */
+/** The answer of a lane with replaced builtins: the plugin's own may be wrong. */
 const SPOILT = errorReply('HTTP_INTERNAL')
 
 /** Sends a lane's answers to its clients, over the ring. */

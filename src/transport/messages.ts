@@ -26,9 +26,9 @@ export interface LaneInit {
   /** The lane's number, from 0: it stays the same when the thread is replaced. */
   index: number
   settings: Settings
-  /** What `config.get` reads: the variables of the process, without the secrets of the runtime. */
+  /** Variables for `config.get`: those of the process without the secrets of the runtime. */
   variables: Record<string, string>
-  /** Names of those secrets, which a lane tells whoever asks for one. */
+  /** Names of those secrets, for the error of a plugin that reads one. */
   secretNames: string[]
   port: MessagePort
   bulk: MessagePort
@@ -36,21 +36,21 @@ export interface LaneInit {
   inbound: SharedArrayBuffer
   outbound: SharedArrayBuffer
   heartbeat: SharedArrayBuffer
-  /** Flight recorder: the last steps of the lane, which the primary reads when the thread is gone. */
+  /** Flight recorder: the last steps of the lane, read by the primary after the thread has ended. */
   flight: SharedArrayBuffer
-  /** Path of the flight recorder's copy outside of the process; null when nobody would read it. */
+  /** Path of the flight recorder's copy outside of the process; null without a guardian, which reads it. */
   flightFile: string | null
   /** Process id of the guardian; null without one. */
   guardian: number | null
-  /** Plugins that are not booted, by file, each with the reason: they brought a lane down while it booted. */
+  /** Plugins that crashed a lane in their boot, by file, with the reason: the lane does not boot them. */
   barred: Record<string, string>
-  /** Files of plugins that are not booted here, because another thread is still booting them. */
+  /** Files of plugins that another thread is still booting: the lane does not boot them. */
   waiting: string[]
-  /** Before it reports, it lives through what its plugins have begun in their boot, for this long at most. */
+  /** Maximum time between boot and report in which work that plugins began in their boot may fail, milliseconds. */
   aftermathMs: number
-  /** Value of `HEDDLE_RUN` in what its plugins start, which no other lane has. */
+  /** Value of `HEDDLE_RUN` in the processes that its plugins start, unique to the lane. */
   mark: string
-  /** Files of its plugins get no descriptor from this number on. */
+  /** File descriptors of its plugins stay below this number. */
   descriptors: number
   shared: SharedMemories
   /** Null while tracing is off. */
@@ -59,7 +59,7 @@ export interface LaneInit {
   history: RecordingInit | null
 }
 
-/** Task of a thread that waits for its lane: which modules to load. */
+/** Task of a spare thread: the modules to load. */
 export type WarmUp = Pick<Settings, 'toolsDir' | 'tools'>
 
 /** Memory that all threads share. */
@@ -81,15 +81,15 @@ export interface RouteManifest {
   path: string
   kind: RouteCode['kind']
   timeoutMs: number | undefined
-  /** Its handler reads the body while it comes. */
+  /** Its handler reads the body while it arrives. */
   isBodyStreamed: boolean
-  /** Of a body that is streamed; undefined: HTTP_BODY_LIMIT. */
+  /** Maximum length of a streamed body; undefined: HTTP_BODY_LIMIT. */
   maxBytes?: number | undefined
-  /** Pages of all origins may use it. */
+  /** Pages of any origin may use it. */
   crossOrigin?: boolean
-  /** Its requests without a body need not bring their headers along. */
+  /** Nothing in the lane reads the headers of a request without a body. */
   ignoresHeaders?: boolean
-  /** Its requests need not bring the client's address along. */
+  /** Nothing in the lane reads the client's address. */
   ignoresAddress?: boolean
   tags: string[]
   summary: string | undefined
@@ -98,7 +98,7 @@ export interface RouteManifest {
   contract?: string | undefined
 }
 
-/** A folder that a plugin of the primary serves: all lanes do, for the primary never waits for a disk. */
+/** A folder of a plugin in the primary. The lanes serve it: the primary never waits for a disk. */
 export interface SharedMount {
   plugin: string
   prefix: string
@@ -119,10 +119,10 @@ export interface JobManifest extends Pick<JobDefinition, 'name' | 'schedule' | '
   plugin: string
 }
 
-/** Everything that a lane hosts. The number of a route or job is its index in these lists. */
+/** Everything that a lane hosts. A route or job is numbered by its index in these lists. */
 export interface Manifest {
   plugins: Record<string, PluginHealth>
-  /** Why plugins that are dead failed: the mistake, the line, how to fix it. */
+  /** Why dead plugins failed: the mistake, the line, how to fix it. */
   faults: Record<string, string>
   /** Absolute path of each plugin's file. */
   files: Record<string, string>
@@ -137,12 +137,12 @@ export interface LogRecord {
   timestampMs: number
   identity: string
   fields?: Record<string, unknown>
-  /** What was being handled. Left out: nothing. */
+  /** The request or event that was being handled. */
   requestId?: string
   eventId?: string
 }
 
-/** An event that a lane publishes and waits for a reply to: the argument of the call `request`. */
+/** An event whose publisher waits for a reply: the argument of the call `request`. */
 export interface EventRequest {
   emitter: string
   event: string
@@ -155,30 +155,30 @@ export interface EventRequest {
   trace: TraceContext
 }
 
-/** A failed delivery, for the failure listeners of a lane. Events that they publish belong to the request and the delivery of the failed event. */
+/** A failed delivery, for the failure listeners of a lane. Events that they publish are caused by the failed event's request and delivery. */
 export interface FailureRecord {
   failure: DeliveryFailure
   requestId: string | null
   trace: TraceContext
 }
 
-/** Calls of one handler that wait for a thread of libuv's pool, or hold one. */
+/** Calls of one handler in libuv's thread pool, running or queued. */
 export interface PoolUse extends Origin {
   calls: number
 }
 
-/** Files that one handler has opened and not closed. */
+/** Open files of one handler. */
 export interface Holder extends Origin {
   files: number
 }
 
-/** Records that a thread may ask the primary to forward, because a plugin in it listens. */
+/** Records that the primary forwards to threads in which a plugin listens. */
 export type Feed = 'traces' | 'failures' | 'logs'
 
 export type ToLane =
   /** The primary's numbers of the lane's routes, in the order of the manifest; -1: refused. Sent before the first request. */
   | { type: 'assign'; routes: number[]; mounts: SharedMount[] }
-  /** Run `onReady` of these plugins one after another: in this lane, for the whole process. */
+  /** Run `onReady` of the plugin: in this lane, for the whole process. */
   | { type: 'ready'; plugin: string }
   | { type: 'feed'; traces?: EventRecord[]; failures?: FailureRecord[]; logs?: LogRecord[] }
   | { type: 'snapshot'; dump: SystemDump; subscribers: Record<string, string[]> }
@@ -190,10 +190,10 @@ export type ToLane =
   | { type: 'open-files' }
   /** Stop taking work, run `onStop`, close the tools, then leave. */
   | { type: 'drain' }
-  /** The lane is to end for what happened in it: leave, without `onStop`. `isStopped`: what ran there was stopped, which may have cut off anything, the leaving too: so it is told again and again. */
+  /** End without `onStop`, because of a crash or a stall. `isStopped`: the running handler was terminated. That may have interrupted the leaving itself, so the message is repeated. */
   | { type: 'leave'; isStopped: boolean }
 
-/** Why a job failed, as the log has it. */
+/** Why a job failed, for the log. */
 export interface JobFault extends WireError {
   /** `domains/shop/plugins/settle-day.ts:12:5` */
   line?: string
@@ -202,7 +202,7 @@ export interface JobFault extends WireError {
 }
 
 export type ToPrimary =
-  /** The lane begins to load and boot this plugin; null: it has booted all of them. */
+  /** The lane begins to load and boot this plugin; null: all are booted. */
   | { type: 'booting'; file: string | null }
   | { type: 'manifest'; manifest: Manifest; bootMs: number }
   | { type: 'boot-failed'; message: string; stack: string | undefined }
@@ -214,21 +214,21 @@ export type ToPrimary =
   | { type: 'set-tool'; tool: string; status: ToolStatus; message: string | null }
   | { type: 'ready-done'; plugin: string }
   | { type: 'job-done'; run: number; error: JobFault | null }
-  /** Its error is null when the changes are committed. */
+  /** `error` is null when the changes are committed. */
   | { type: 'log-written'; batch: number; error: string | null; answer: StoreAnswer }
   | { type: 'pool-uses'; uses: PoolUse[] }
   | { type: 'open-files'; holders: Holder[] }
-  /** Something asks for a variable that the process has and lanes have not. */
+  /** A plugin reads a variable that the process has and lanes do not. */
   | { type: 'unseen-variable'; name: string; message: string; plugin: string | undefined }
-  /** A plugin has started a process, which leads a group and a session of its own. `start`: `startOf` it. */
+  /** A plugin has started a process, which leads its own group and session. `start`: its `startOf`. */
   | { type: 'process-started'; pid: number; start: number; command: string; starter: Starter }
-  /** It has ended, and nothing is left in its group. */
+  /** The process has ended, and its group is empty. */
   | { type: 'process-ended'; pid: number }
-  /** A plugin is about to start one and to wait for it, for the first time: that may leave others. */
+  /** A plugin starts a process synchronously for the first time: that process may leave others behind. */
   | { type: 'process-awaited' }
   | { type: 'thread-started'; id: number; starter: Starter }
   | { type: 'thread-ended'; id: number }
-  /** Something in it ends the lane, and its flight recorder says what: it takes nothing more, and leaves. */
+  /** A crash ends the lane, and its flight recorder has the cause: it takes no more work, and leaves. */
   | { type: 'dying' }
   /** No native call is pending: the thread may be terminated. */
   | { type: 'drained' }

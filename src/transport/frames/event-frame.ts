@@ -10,14 +10,14 @@ export interface EventFrame {
   event: string
   emitter: string
   requestId: string | null
-  /** Ordering key of `publish`. Only the hub uses it: a subscriber never sees it. */
+  /** Ordering key of `publish`, for the hub alone. */
   key: string | null
   /** In a publication the span that published, in a delivery the span of the delivery. Empty while tracing is off. */
   trace: TraceContext
-  /** Payload keys joined by U+0000, for the trace: a subscriber never sees them. */
+  /** Payload keys joined by U+0000, for the trace alone. */
   payloadKeys: string
   timestampMs: number
-  /** With a fraction it ends at a date (`at`), which stays when the clock is set. */
+  /** A fraction marks a delay until a date (`at`), which stays when the clock is set. */
   delayMs: number
   /** 0: none. */
   ttlMs: number
@@ -41,7 +41,7 @@ export const bytesOf = (text: string): string =>
 /** The payload of an event of the hub, as JSON text. */
 export const textOf = ({ payload }: Pick<EventFrame, 'payload'>): string => Buffer.from(payload, 'latin1').toString()
 
-/** How `payload` is written: as text, or as the bytes that it holds. A byte string costs the hub less than a Buffer. */
+/** How `payload` is written: as text, or as a string of bytes, which costs the hub less than a Buffer. */
 export type PayloadForm = 'text' | 'bytes'
 
 /** In a delivery's `attempt`, beside the number: the publisher waits for what the subscriber returns. */

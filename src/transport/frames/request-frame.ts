@@ -1,12 +1,12 @@
-// A request as the listener hands it over, and its layout in a ring and that of its answer.
+// A request of the listener, and the layouts of requests and answers in a ring.
 import type { Operator } from '../../contracts/http-request.ts'
 import type { TraceContext } from '../../contracts/tracing.ts'
 import { type FrameBuffer, INLINE_MAX_BYTES, utf8MaxBytes } from './frames.ts'
 
-/** Methods that a route can have; a method's number is its place here. HEAD is answered for every GET. */
+/** Methods of routes; a method's number is its index. HEAD is answered for every GET. */
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
 
-/** Between a header's name and its value and after it: the one character that a header line cannot hold. */
+/** Follows each header's name and value: the one character that a header line cannot hold. */
 export const HEADER_SEPARATOR = '\r'
 
 /**
@@ -23,15 +23,15 @@ export class RequestFrame {
   readonly traceLength: number
   readonly text: string
   body: Uint8Array | null
-  /** Set when the frame was written: its text has characters beyond ASCII. */
+  /** Set by `writeRequest` when the text has characters beyond ASCII. */
   declare isBeyondAscii: boolean | undefined
   /** The client speaks TLS to a trusted proxy. Undefined where no such proxy says so. */
   declare isHttps: boolean | undefined
-  /** Only for routes under `/system`, and only within the primary: it does not travel to a lane. */
+  /** Sender of a request under `/system`. Only within the primary: it is not sent to a lane. */
   declare operator: Operator | undefined
-  /** Of its token, or its session, once it was read. Undefined on most routes, which are not to pay for it. */
+  /** Claims of its token or session, once read. Undefined on most routes, which do not pay for it. */
   declare claims: object | undefined
-  /** Of whom `http.identify` has named. Undefined on most routes, too. */
+  /** Id of the user that `http.identify` returned. Undefined on most routes, too. */
   declare userId: string | undefined
   #requestId: string | undefined
   #headers: Record<string, string> | undefined
@@ -71,13 +71,13 @@ export class RequestFrame {
     return this.#requestId
   }
 
-  /** What the runtime knows it by: the id, unless its client has chosen that. */
+  /** Unique id within the runtime: the request id, unless the client has chosen that. */
   get key(): string {
     const { ids } = this
     return ids.slice(ids.indexOf(' ') + 1)
   }
 
-  /** The id; where its client has chosen it, behind a blank the key. */
+  /** The request id; if the client has chosen it, followed by a blank and the key. */
   get ids(): string {
     return this.text.slice(0, this.idsLength)
   }
@@ -122,7 +122,7 @@ export class RequestFrame {
     return this.#headers
   }
 
-  /** One header alone: to make an object of all of them takes six times as long. Undefined where the request has none of this name. */
+  /** Returns one header, undefined if there is none. An object of all of them takes six times as long. */
   header(name: string): string | undefined {
     if (this.#headers !== undefined) return this.#headers[name]
     const { text } = this
@@ -130,7 +130,7 @@ export class RequestFrame {
     for (let at = this.#headersFrom; at < text.length; ) {
       const nameEnd = text.indexOf(HEADER_SEPARATOR, at)
       const valueEnd = text.indexOf(HEADER_SEPARATOR, nameEnd + 1)
-      // A text without its end: to go on would be to begin anew, for ever.
+      // The text was cut off: going on would loop forever.
       if (valueEnd < at) break
       if (nameEnd - at === name.length && text.startsWith(name, at))
         found = together(name, found, text.slice(nameEnd + 1, valueEnd))
@@ -150,14 +150,14 @@ export class RequestFrame {
   }
 }
 
-/** The value of a header that comes several times. Cookies alone are joined by `;` (RFC 6265, section 5.4). */
+/** Joins the values of a repeated header. Cookies are joined by `;` (RFC 6265, section 5.4). */
 const together = (name: string, before: string | undefined, value: string): string =>
   before === undefined ? value : before + (name === 'cookie' ? '; ' : ', ') + value
 
 const REQUEST_FIXED_BYTES = 24
 /** Above the numbers of the route and the method. */
 const HTTPS_FLAG = 1 << 24
-/** Routes that a process can have: their numbers must fit into a frame. */
+/** Maximum number of routes: their numbers must fit into a frame. */
 export const ROUTES_MAX = 65_535
 
 export function requestMaxBytes({ text, body }: RequestFrame): number {

@@ -1,4 +1,4 @@
-// Which threads of this process are gone, for who finds their claims of keys.
+// Threads of this process that have ended, for requests that find their claims of keys.
 import { randomBytes } from 'node:crypto'
 
 // Taken before plugins can replace them.
@@ -8,7 +8,7 @@ const { compareExchange, load, store } = Atomics
 const GONE = 256
 
 /**
- * What all threads know of who may hold a claim of an idempotency key.
+ * Tells whether the holder of a claim of an idempotency key is alive.
  *
  * Memory:
  *   word 0      COUNT   Int32: threads that are gone. The primary alone adds to it.

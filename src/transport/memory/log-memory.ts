@@ -1,20 +1,20 @@
 /**
- * What all threads know of the event store.
+ * State of the event store that all threads share.
  *
  * Memory:
- *   bytes 0–7    TRUSTED  BigInt64: on a server: until when deliveries may begin, milliseconds by the clock that all threads share; 0: always. Only the
+ *   bytes 0–7    TRUSTED  BigInt64: on a server: until when deliveries may begin, milliseconds of `monotonicMs`; 0: always. Only the
  *                         primary sets it.
  *   bytes 8–15   MEMBER   BigInt64: on a server: number of this member; 0 on a file. Set before IS_OPEN.
  *   bytes 16–19  STORED   Int32: deliveries that are stored, as the primary counts them
- *   bytes 20–23  PARKED   Int32: those of them that wait behind dead letters, as the primary counts them
+ *   bytes 20–23  PARKED   Int32: those of them behind blocked keys, as the primary counts them
  *   bytes 24–27  IS_OPEN  Int32: 1 from when the tables are there. The primary alone sets it.
- *   bytes 28–31  REFUSALS Int32: how often a thread could not store events. The primary tries then whether it can.
- *   bytes 32–35  RECIPIENTS Int32: whom events are stored for: 0: all groups that there will be, 1: the groups that there are. The primary alone
- *                         sets it.
- *   bytes 36–39  SUBSCRIBING Int32: how often somebody has subscribed after the boot. The thread counts up before it tells the primary.
- *   bytes 40–43  SUBSCRIBED Int32: how many of those have their groups stored, as the primary knows. While there are more, RECIPIENTS is 0 for
- *                         all: what is published right after `subscribe` is for that subscriber, too.
- *   bytes 44–51  LATER    2 Int32: inserts for all groups that there will be that were begun, and those of them that are over.
+ *   bytes 28–31  REFUSALS Int32: failed attempts of threads to store events. The primary then probes the store.
+ *   bytes 32–35  RECIPIENTS Int32: groups that events are stored for: 0: all, later ones too, 1: the present ones.
+ *                         The primary alone sets it.
+ *   bytes 36–39  SUBSCRIBING Int32: subscriptions after the boot. The thread counts before it tells the primary.
+ *   bytes 40–43  SUBSCRIBED Int32: those of them whose groups are stored. While they differ, RECIPIENTS is 0 for all threads, so that
+ *                         an event published right after `subscribe` reaches that subscriber.
+ *   bytes 44–51  LATER    2 Int32: inserts with RECIPIENTS 0 that have begun, and those that have ended.
  */
 import { monotonicMs } from '../../core/schedule/clock.ts'
 
@@ -64,13 +64,13 @@ export class LogMemory {
     store(this.#longs, TRUSTED, BigInt(Math.max(1, Math.floor(monotonicMs() + ms))))
   }
 
-  /** True while a thread may begin a stored event: no other process can have taken it. */
+  /** True while a thread may begin a stored event: no other process can have it. */
   get isTrusted(): boolean {
     const untilMs = load(this.#longs, TRUSTED)
     return untilMs === 0n || monotonicMs() < Number(untilMs)
   }
 
-  /** A thread could not store events. */
+  /** Counts a failed attempt to store events. */
   refused(): void {
     add(this.#words, REFUSALS, 1)
   }
@@ -96,17 +96,17 @@ export class LogMemory {
     store(this.#words, RECIPIENTS, RECIPIENTS_NAMED.indexOf(recipients))
   }
 
-  /** Somebody subscribes after the boot: until its group is stored, events are for all groups that there will be. */
+  /** Counts a subscription after the boot. Until its group is stored, events are for all groups, later ones too. */
   subscribing(): void {
     add(this.#words, SUBSCRIBING, 1)
   }
 
-  /** How often somebody has. */
+  /** Subscriptions after the boot. */
   get subscriptions(): number {
     return load(this.#words, SUBSCRIBING)
   }
 
-  /** @param subscriptions so many of them have their groups stored */
+  /** @param subscriptions how many of them have their groups stored */
   groupsStored(subscriptions: number): void {
     store(this.#words, SUBSCRIBED, subscriptions)
   }
@@ -115,7 +115,7 @@ export class LogMemory {
     return load(this.#words, SUBSCRIBED) === load(this.#words, SUBSCRIBING)
   }
 
-  /** An insert for all groups that there will be begins, which must be told by `laterEnded`. */
+  /** An insert for later groups begins. Call `laterEnded` when it is over. */
   beginLater(): void {
     add(this.#words, LATER_BEGUN, 1)
   }
@@ -124,17 +124,17 @@ export class LogMemory {
     add(this.#words, LATER_ENDED, 1)
   }
 
-  /** How many have begun. */
+  /** Inserts for later groups that have begun. */
   get laterInserts(): number {
     return load(this.#words, LATER_BEGUN)
   }
 
-  /** True while one of them is under way, or its thread has died of it. */
+  /** True while one of them runs, or after its thread has died. */
   get isLaterOpen(): boolean {
     return load(this.#words, LATER_ENDED) !== load(this.#words, LATER_BEGUN)
   }
 
-  /** Those that are under way have died with their threads. */
+  /** Drops the running ones: their threads have died. */
   forgetLater(): void {
     store(this.#words, LATER_ENDED, load(this.#words, LATER_BEGUN))
   }

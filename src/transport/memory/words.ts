@@ -1,6 +1,6 @@
-// Shared memory that is a word or two: statuses, a generation, a counter, a fault, a pause.
+// Shared memory of a word or two: statuses, a generation, a counter, a fault, a pause.
 
-/** Memory of 32-bit words that all threads share. Its own class says how many, and who writes them. */
+/** 32-bit words that all threads share. Each subclass says how many, and who writes them. */
 export class SharedWords {
   protected readonly words: Int32Array
 
@@ -105,10 +105,10 @@ export class WriteFault extends SharedWords {
   }
 }
 
-/** Nobody else has it, so nobody wakes who waits on it. */
+/** Never notified. */
 const own = new Int32Array(new SharedArrayBuffer(4))
 
-/** Lets this thread stand still: at the end of the process, when no loop turns any more. */
+/** Blocks this thread: at the end of the process, when no event loop runs any more. */
 export function pauseThread(durationMs: number): void {
   wait(own, 0, 0, durationMs)
 }
