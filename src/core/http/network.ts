@@ -26,6 +26,14 @@ export function plainAddress(text: string): string {
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.')
 }
 
+/** The address that a socket has as 4 or 16 bytes, in one spelling. Empty for none. */
+export function addressOfBytes(bytes: Uint8Array): string {
+  if (bytes.length === 4) return `${bytes[0]}.${bytes[1]}.${bytes[2]}.${bytes[3]}`
+  const groups: string[] = []
+  for (let at = 0; at + 1 < bytes.length; at += 2) groups.push(((bytes[at]! << 8) | bytes[at + 1]!).toString(16))
+  return plainAddress(groups.join(':'))
+}
+
 /** What counts as one visitor: an IPv4 address, or the /64 network of an IPv6 address, however it is spelled. */
 export function networkOf(ip: string): string {
   const address = plainAddress(ip)

@@ -95,7 +95,9 @@ export interface ClientResponse {
   endWithoutBody(): unknown
   /** Ends the connection at once. */
   close(): unknown
-  getRemoteAddressAsText(): ArrayBuffer
+  /** Address of the client in 4 or 16 bytes: a system call. Not on node:http, which has `remoteAddress`. */
+  getRemoteAddress?(): ArrayBuffer
+  readonly remoteAddress?: string
   /** Answers with 101. The socket is told `opened` before this returns. @param context that of the handshake, its `own` */
   upgrade(userData: SocketUserData, key: string, protocol: string, extensions: string, context: object): void
 }

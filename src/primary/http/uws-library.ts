@@ -7,6 +7,7 @@ import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { messageOf } from '../../core/errors/description.ts'
+import { addressOfBytes } from '../../core/http/network.ts'
 import { statusLine } from './exchange.ts'
 import type {
   ClientResponse,
@@ -158,7 +159,7 @@ class UwsApp implements HttpApp {
   serve({ onRequest, onConnection }: RequestHandlers): void {
     this.#app.any('/*', onRequest)
     const onChange = (res: HttpResponse, change: number): void => {
-      const peer = (): string => Buffer.from(res.getRemoteAddressAsText()).toString('latin1')
+      const peer = (): string => addressOfBytes(new Uint8Array(res.getRemoteAddress()))
       if (!onConnection(change, peer)) res.close()
     }
     this.#app.filter(onChange)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isSystemClosed } from '../../../src/core/config/checks.ts'
 import { loadSettings } from '../../../src/core/config/load.ts'
-import { networkOf } from '../../../src/core/http/network.ts'
+import { addressOfBytes, networkOf } from '../../../src/core/http/network.ts'
 import { AllowedHosts, Cors, isForeignPage, SystemAccess, TrustedProxies } from '../../../src/primary/http/access.ts'
 import { places } from '../../../src/primary/http/places.ts'
 import { Refusals } from '../../../src/primary/http/refusals.ts'
@@ -210,4 +210,12 @@ test('streams are counted exactly, whoever comes and goes', () => {
   assert.equal(streams.held, 2)
   places.leave(third)
   places.leave(fourth)
+})
+
+test('addressOfBytes(): writes the bytes of a socket as plainAddress() does', () => {
+  assert.equal(addressOfBytes(Uint8Array.of(192, 0, 2, 1)), '192.0.2.1')
+  assert.equal(addressOfBytes(Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 192, 0, 2, 1)), '192.0.2.1')
+  assert.equal(addressOfBytes(Uint8Array.of(...new Array<number>(15).fill(0), 1)), '::1')
+  assert.equal(addressOfBytes(Uint8Array.of(0x20, 1, 0xd, 0xb8, ...new Array<number>(11).fill(0), 0xa)), '2001:db8::a')
+  assert.equal(addressOfBytes(new Uint8Array(0)), '')
 })

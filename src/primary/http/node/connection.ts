@@ -285,8 +285,8 @@ export class NodeResponse implements ClientResponse {
     this.req.socket.destroy()
   }
 
-  getRemoteAddressAsText(): ArrayBuffer {
-    return new TextEncoder().encode(addressOf(this.req.socket)).buffer as ArrayBuffer
+  get remoteAddress(): string {
+    return addressOf(this.req.socket)
   }
 
   upgrade(userData: SocketUserData, _key: string, protocol: string, _extensions: string, context: object): void {
