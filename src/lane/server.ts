@@ -17,9 +17,9 @@ import { keepTrimmed } from '../runtime/effects/transactions.ts'
 import { mountEndpoints } from '../runtime/endpoint/files/static-files.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { RequestSteps } from '../runtime/endpoint/request-thread.ts'
-import { type EventLog, LogPublisher } from '../runtime/event-log/event-log.ts'
 import { staysInProcess } from '../runtime/event-store/database.ts'
 import { staysInStore } from '../runtime/event-store/event-columns.ts'
+import { type EventLog, LogPublisher } from '../runtime/event-store/event-log.ts'
 import { writeStoreChanges } from '../runtime/event-store/write-changes.ts'
 import { eventLogOf } from '../runtime/host/bus.ts'
 import { servicesOver } from '../runtime/host/services.ts'
@@ -29,7 +29,7 @@ import { BootAftermath } from '../runtime/kernel/plugins.ts'
 import { notePoolOrigins, poolUses } from '../runtime/kernel/pool-requests.ts'
 import { ThreadKernel } from '../runtime/kernel/thread.ts'
 import { ThreadLog } from '../runtime/log-records.ts'
-import type { ThreadPublisher } from '../runtime/streams/publisher.ts'
+import type { ThreadPublisher } from '../runtime/redis-streams/publisher.ts'
 import type { ThreadTracing } from '../tracing/thread-tracing.ts'
 import { installExitReport } from '../transport/exit-report.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
@@ -59,7 +59,7 @@ import { LaneHost } from './tool-host.ts'
 import { noteHiddenVariables, watchUnseenVariables } from './unseen-variables.ts'
 
 const TRACING_FILE = fileURLToPath(new URL('../tracing/thread-tracing.ts', import.meta.url))
-const STREAMS_FILE = fileURLToPath(new URL('../runtime/streams/publisher.ts', import.meta.url))
+const STREAMS_FILE = fileURLToPath(new URL('../runtime/redis-streams/publisher.ts', import.meta.url))
 /** A drain waits this long for the handlers of sockets that are closed, milliseconds. */
 const SOCKETS_END_MS = 2000
 /**
@@ -327,7 +327,7 @@ export class LaneServer {
 
   /** Loaded on demand: a lane that publishes elsewhere has no use for a client of the store. */
   async #openStreams(): Promise<void> {
-    const module = (await loadModule(STREAMS_FILE)) as typeof import('../runtime/streams/publisher.ts')
+    const module = (await loadModule(STREAMS_FILE)) as typeof import('../runtime/redis-streams/publisher.ts')
     this.#streams = new module.ThreadPublisher({
       settings: this.#init.settings,
       role: `lane ${this.#init.index}`,

@@ -3,7 +3,7 @@ import type { Settings } from '../core/config/schema.ts'
 import { codeOf, messageOf } from '../core/errors/description.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../core/modules/optional-package.ts'
 import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../core/schedule/clock.ts'
-import { type EventLog, LogPublisher } from '../runtime/event-log/event-log.ts'
+import { type EventLog, LogPublisher } from '../runtime/event-store/event-log.ts'
 import { eventLogOf } from '../runtime/host/bus.ts'
 import type { ThreadKernel } from '../runtime/kernel/thread.ts'
 import { asBytes, type EventFrame } from '../transport/frames/event-frame.ts'
@@ -20,7 +20,7 @@ import { PrimaryBus } from './events/primary-bus.ts'
 import { RecordForwarder } from './events/record-forwarder.ts'
 import { TraceFile } from './events/records.ts'
 import type { Log } from './logging/process-log.ts'
-import type { RedisLog } from './streams/redis-log.ts'
+import type { RedisLog } from './redis-streams/redis-log.ts'
 import type { LaneSet } from './supervision/lane-set.ts'
 import type { ProcessDeaths } from './supervision/process-deaths.ts'
 
@@ -167,7 +167,7 @@ export async function openStreams(
   onReplicaLost: (message: string) => void,
 ): Promise<void> {
   needPackages('EVENT_BUS_DRIVER=keyvalue_streams', OPTIONAL_PACKAGES.redis)
-  const { RedisLog } = await import('./streams/redis-log.ts')
+  const { RedisLog } = await import('./redis-streams/redis-log.ts')
   const streams = new RedisLog({
     settings,
     hub: parts.hub,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isDoneOnce } from '../rooms/event-log/inbox.ts'
-import { doneSince, isReplay, ordersOf, send } from '../rooms/event-log/keyed-requests.ts'
-import { deathOf, starterOn } from '../rooms/event-log/lasting-database.ts'
+import { isDoneOnce } from '../rooms/event-store/inbox.ts'
+import { doneSince, isReplay, ordersOf, send } from '../rooms/event-store/keyed-requests.ts'
+import { deathOf, starterOn } from '../rooms/event-store/lasting-database.ts'
 import { describeOnDatabases } from '../support/databases.ts'
 import { shareService } from '../support/shared-service.ts'
 

@@ -1,5 +1,5 @@
 // Chooses the thread that writes changes of the store.
-import type { EventLog } from '../../runtime/event-log/event-log.ts'
+import type { EventLog } from '../../runtime/event-store/event-log.ts'
 import { writeStoreChanges } from '../../runtime/event-store/write-changes.ts'
 import type { StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
 import type { Lane } from '../dispatch/lane.ts'

@@ -1,8 +1,9 @@
 // Rows that hold no event: somebody else wrote them, or part of them is lost.
-import type { EventLog } from '../../runtime/event-log/event-log.ts'
+
 import { type LogDatabase, ownTransaction } from '../../runtime/event-store/database.ts'
 import { insertDeadLetters } from '../../runtime/event-store/dead-letter-rows.ts'
 import { EMPTY_ENVELOPE } from '../../runtime/event-store/event-columns.ts'
+import type { EventLog } from '../../runtime/event-store/event-log.ts'
 
 /** Characters of a column that the dead letter shows. */
 const SHOWN_MAX = 200

@@ -1,5 +1,5 @@
 import type { LogLevel } from '../../contracts/logger.ts'
-import type { EventLog } from '../../runtime/event-log/event-log.ts'
+import type { EventLog } from '../../runtime/event-store/event-log.ts'
 import type { StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
 import type { Hub } from '../events/hub.ts'
 import type { Processes } from './process-identity.ts'

@@ -3,8 +3,8 @@ import { hash } from 'node:crypto'
 import type { LogLevel } from '../../contracts/logger.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { isInstance, messageOf } from '../../core/errors/description.ts'
-import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { ownTransaction } from '../../runtime/event-store/database.ts'
+import type { EventLog } from '../../runtime/event-store/event-log.ts'
 import { publicationOf } from '../../runtime/events/publication.ts'
 
 /** Pause between two trials, milliseconds. */

@@ -2,7 +2,7 @@
 import type { EventRecord, FailureListener, Subscription } from '../../contracts/event-bus.ts'
 import type { Payload, PublishOptions } from '../../contracts/events.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import type { EventLog } from '../../runtime/event-log/event-log.ts'
+import type { EventLog } from '../../runtime/event-store/event-log.ts'
 import { encodePayload, publicationOf } from '../../runtime/events/publication.ts'
 import { ThreadBus } from '../../runtime/host/bus.ts'
 import type { EventServices } from '../../runtime/host/services.ts'

@@ -1,7 +1,7 @@
 import type { TestContext } from 'node:test'
 import type { Db } from '../../../src/contracts/db.ts'
 import type { ToolRuntime } from '../../../src/contracts/tool.ts'
-import { TransactionEvents } from '../../../src/runtime/event-log/transaction-events.ts'
+import { TransactionEvents } from '../../../src/runtime/event-store/transaction-events.ts'
 import { createDb, postgresDb, type ServerAccess } from '../db/fixture.ts'
 
 /** The tool as a plugin has it, and the ids of the events that were delivered. */

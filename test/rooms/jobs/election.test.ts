@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { JobInfo } from '../../../src/contracts/scheduler.ts'
 import type { Heddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
-import { kill, onPostgres, onSqlite } from '../event-log/databases.ts'
+import { kill, onPostgres, onSqlite } from '../event-store/databases.ts'
 import { type Run, stageOf } from './stored-jobs.ts'
 
 const TIMEOUT = { timeout: 180_000 }

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { test } from 'node:test'
 import { spawnHeddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
-import { onPostgres, onSqlite } from '../event-log/databases.ts'
+import { onPostgres, onSqlite } from '../event-store/databases.ts'
 import { stageOf } from './stored-jobs.ts'
 
 const TIMEOUT = { timeout: 180_000 }

@@ -2,7 +2,7 @@ import type { TestContext } from 'node:test'
 import { folderOf } from '../../support/folder.ts'
 import type { Heddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
-import type { LogStore, StoreMaker } from '../event-log/databases.ts'
+import type { LogStore, StoreMaker } from '../event-store/databases.ts'
 
 /** A run as a job of `plugin` has written it down. */
 export interface Run {

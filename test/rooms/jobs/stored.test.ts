@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { JobInfo } from '../../../src/contracts/scheduler.ts'
 import type { Heddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
-import { kill, onSqlite, STORES } from '../event-log/databases.ts'
+import { kill, onSqlite, STORES } from '../event-store/databases.ts'
 import { stageOf, stageOn } from './stored-jobs.ts'
 
 const HOUR_MS = 3_600_000

@@ -1,5 +1,5 @@
 import type { Heddle } from '../../support/heddle.ts'
-import { handledBy } from '../event-log/databases.ts'
+import { handledBy } from '../event-store/databases.ts'
 
 /** How long an answer, and then a delivery, may take before it counts as none, milliseconds. */
 const ANSWER_MS = 6000

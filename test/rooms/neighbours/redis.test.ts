@@ -4,7 +4,7 @@ import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 import { DOMAINS, seen } from '../events/contract/driving.ts'
-import { streamStore } from '../streams/fixture.ts'
+import { streamStore } from '../redis-streams/fixture.ts'
 
 const LOCKED_MS = 1500
 const WELL_MS = 40_000

@@ -4,7 +4,7 @@ import pg from 'pg'
 import { Database } from '../../../src/stores/sqlite/driver.ts'
 import type { Heddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
-import { type LogStore, STORES } from '../event-log/databases.ts'
+import { type LogStore, STORES } from '../event-store/databases.ts'
 import { isWell, lineOf, probe, type Seen } from './probe.ts'
 import { deedsOf, FAULTS } from './tables.ts'
 

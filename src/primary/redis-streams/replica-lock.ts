@@ -1,0 +1,130 @@
+// One process for each replica id.
+
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { replicaKey } from '../../runtime/redis-streams/keys.ts'
+import { SCRIPTS } from '../../runtime/redis-streams/stream-commands.ts'
+import type { RedisClient } from '../../stores/redis/client.ts'
+import { identityIn, isKnownDead, ownIdentity, type ProcessIdentity } from '../event-store/process-identity.ts'
+
+/** How long a replica counts as living after its last renewal, milliseconds. */
+const REPLICA_TTL_MS = 15_000
+const RENEW_MS = 5000
+const LOOK_MS = 500
+/** A name that has not lapsed so long after its time is in use, milliseconds. */
+const GRACE_MS = 1000
+
+export interface Holder extends ProcessIdentity {
+  /** Different for each process that ever held a name. */
+  readonly token: string
+  /** ISO 8601 UTC. */
+  readonly since: string
+}
+
+interface Options {
+  /**
+   * Another process has the name: this one stood still for longer than REPLICA_TTL_MS, or was cut off from the store.
+   * Called once; the lock is not renewed after it.
+   */
+  onLost: (holder: Partial<Holder>) => void
+  /** Default REPLICA_TTL_MS and a third of that. */
+  ttlMs?: number
+  renewMs?: number
+}
+
+/**
+ * Ensures that only one process has a REPLICA_ID: consumers are named after it, so two processes with one name would take each other's
+ * entries for their own. Its key in the store also says that the replica lives.
+ */
+export class ReplicaLock {
+  readonly #redis: RedisClient
+  readonly #replicaId: string
+  readonly #options: Options
+  readonly #ttlMs: number
+  #token = ''
+  #status: 'free' | 'held' | 'lost' | 'released' = 'free'
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(redis: RedisClient, replicaId: string, options: Options) {
+    this.#redis = redis
+    this.#replicaId = replicaId
+    this.#options = options
+    this.#ttlMs = options.ttlMs ?? REPLICA_TTL_MS
+  }
+
+  get isHeld(): boolean {
+    return this.#status === 'held'
+  }
+
+  /** True when another process has the name. */
+  get isLost(): boolean {
+    return this.#status === 'lost'
+  }
+
+  /**
+   * Takes the name and keeps it. The name of a process on this host that has ended is free at once, any other name when it was not
+   * renewed for REPLICA_TTL_MS: it may take that long.
+   * @throws REPLICA_ID_TAKEN when the holder lives, and the errors of the store
+   */
+  async acquire(): Promise<void> {
+    this.#token = JSON.stringify({
+      token: randomBytes(16).toString('hex'),
+      ...ownIdentity(),
+      since: new Date().toISOString(),
+    } satisfies Holder)
+    const deadlineMs = performance.now() + this.#ttlMs + GRACE_MS
+    let dead = ''
+    let leftMs = Number.POSITIVE_INFINITY
+    for (;;) {
+      const [holder, holderLeftMs] = await this.#take(dead)
+      if (holder === undefined) break
+      // The time that is left grows only when the holder renews it.
+      const isRenewed = holderLeftMs! > leftMs
+      if (isRenewed || performance.now() > deadlineMs) throw this.#taken(holder)
+      leftMs = holderLeftMs!
+      if (dead !== holder && isKnownDead(identityIn(holder))) {
+        dead = holder
+        leftMs = Number.POSITIVE_INFINITY
+        continue
+      }
+      await sleep(leftMs < 0 ? LOOK_MS : Math.max(1, Math.min(LOOK_MS, leftMs)))
+    }
+    this.#status = 'held'
+    this.#timer = setInterval(() => void this.#renew(), this.#options.renewMs ?? RENEW_MS)
+  }
+
+  /** Gives the name back, so that the next process with this name need not wait. */
+  async release(): Promise<void> {
+    clearInterval(this.#timer)
+    if (this.#status !== 'held') return
+    this.#status = 'released'
+    await this.#redis.run(SCRIPTS.releaseReplica, [replicaKey(this.#replicaId)], [this.#token])
+  }
+
+  #take(dead: string): Promise<[holder?: string, leftMs?: number]> {
+    return this.#redis.run(SCRIPTS.takeReplica, [replicaKey(this.#replicaId)], [this.#token, this.#ttlMs, dead])
+  }
+
+  async #renew(): Promise<void> {
+    try {
+      const [holder] = await this.#take('')
+      if (holder === undefined || this.#status !== 'held') return
+      this.#status = 'lost'
+      clearInterval(this.#timer)
+      this.#options.onLost(identityIn<Holder>(holder))
+    } catch {
+      // The connection logs that it is lost. The next renewal takes the name again unless another process has it by then.
+    }
+  }
+
+  #taken(token: string): HeddleError {
+    const { host, pid, since } = identityIn<Holder>(token)
+    const other =
+      host === undefined ? token.slice(0, 200) : `process ${pid} on ${host}, which has had it since ${since}`
+    return new HeddleError(
+      'REPLICA_ID_TAKEN',
+      `The REPLICA_ID ${this.#replicaId} is in use by ${other}: give each replica a REPLICA_ID of its own`,
+    )
+  }
+}

@@ -1,0 +1,205 @@
+// What becomes of the entries that this process has: acknowledged, given back, tried again, a dead letter.
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { cutText } from '../../core/errors/description.ts'
+import { encodeEntry } from '../../runtime/redis-streams/entry.ts'
+import { attemptField, attemptsOf, streamOf } from '../../runtime/redis-streams/keys.ts'
+import { retryWhile } from '../../runtime/redis-streams/publisher.ts'
+import { isNoGroup, SCRIPTS } from '../../runtime/redis-streams/stream-commands.ts'
+import { textOf } from '../../transport/frames/event-frame.ts'
+import type { Delivery, FailedDelivery, Share } from '../events/consumer.ts'
+import type { StreamDeadLetters } from './dead-letters.ts'
+import type { Settlements, StreamGroup, StreamProcess, TakenEntry } from './stream-group.ts'
+
+/** An acknowledgement waits so long for others and for the next read, so that they are sent together; milliseconds. */
+const GATHER_MS = 2
+/** Before an acknowledgement that failed is sent again, milliseconds. */
+const RETRY_MS = 250
+/** Before a dead letter that the store did not take is sent again, milliseconds. */
+const LETTER_RETRY_MS = 500
+/** The idle time that released entries get: longer than any replica waits before it claims. */
+const RELEASED_IDLE_MS = 86_400_000
+/** How long it is kept which attempts of an entry have failed, after the last of its stream, milliseconds. */
+const ATTEMPTS_KEEP_MS = 7 * 86_400_000
+const ERROR_MAX_LENGTH = 1000
+
+interface StreamSettlementsOptions extends StreamProcess {
+  letters: StreamDeadLetters
+  /** Told when the store knows entries of the group to be done. */
+  onConfirmed: (group: StreamGroup) => void
+}
+
+export class StreamSettlements implements Settlements {
+  readonly #options: StreamSettlementsOptions
+  /** Groups with acknowledgements that have not been sent. */
+  readonly #due = new Set<StreamGroup>()
+  #timer: NodeJS.Timeout | undefined
+  #isClosed = false
+  /** What the store has not confirmed: acknowledgements and dead letters. */
+  open = 0
+
+  constructor(options: StreamSettlementsOptions) {
+    this.#options = options
+  }
+
+  // ── acknowledged ──────────────────────────────────────────────────────────
+
+  acknowledge(entry: TakenEntry): void {
+    this.open++
+    entry.group.acknowledged.push(entry)
+    this.#due.add(entry.group)
+    this.#timer ??= setTimeout(this.flush, GATHER_MS)
+  }
+
+  /** Sends the acknowledgements that have gathered: another command goes out now. */
+  readonly flush = (): void => {
+    if (this.#timer === undefined) return
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    for (const group of this.#due) void this.#send(group, group.acknowledged.splice(0))
+    this.#due.clear()
+  }
+
+  async #send(group: StreamGroup, entries: TakenEntry[]): Promise<void> {
+    const { redis } = this.#options
+    const ids = entries.map(({ id }) => id)
+    await retryWhile(
+      () => !this.#isClosed,
+      () => redis.command('xack', [group.stream, group.name, ...ids]),
+      // A group that has gone has nothing pending any more.
+      { pauseMs: RETRY_MS, isFinal: isNoGroup },
+    )
+    this.open -= entries.length
+    this.#confirmed(group, entries)
+  }
+
+  #confirmed(group: StreamGroup, entries: readonly TakenEntry[]): void {
+    for (const entry of entries) {
+      group.remove(entry)
+      if (entry.hasAttempts) this.#forgetAttempts(entry)
+    }
+    this.#options.onConfirmed(group)
+  }
+
+  // ── given back ────────────────────────────────────────────────────────────
+
+  release(entry: TakenEntry): void {
+    const { group, id } = entry
+    if (!group.remove(entry) || !this.#options.isOurs()) return
+    this.giveBack(group, [id]).catch(() => {
+      // Then it is claimed when its idle time is over.
+    })
+  }
+
+  /**
+   * Gives pending entries back, so that the next replica that claims gets them at once, whatever idle time it waits for. Those that are no longer
+   * this process's are left alone.
+   */
+  async giveBack({ stream, name }: StreamGroup, ids: readonly string[]): Promise<void> {
+    const args = [name, this.#options.consumer, RELEASED_IDLE_MS, ...ids]
+    await this.#options.redis.run(SCRIPTS.renewEntries, [stream], args).catch((fault: unknown) => {
+      if (!isNoGroup(fault)) throw fault
+    })
+  }
+
+  // ── tried again ───────────────────────────────────────────────────────────
+
+  noteAttempt(entry: TakenEntry, { attempt, error }: Delivery, dueMs: number): void {
+    const { redis } = this.#options
+    const key = attemptsOf(entry.group.event)
+    const told = JSON.stringify([attempt, dueMs, cutText(error, ERROR_MAX_LENGTH)])
+    entry.hasAttempts = true
+    // Should this fail, another process begins with the first attempt again.
+    redis.command('hset', [key, attemptField(entry.group.name, entry.id), told]).catch(() => {})
+    redis.command('pexpire', [key, ATTEMPTS_KEEP_MS]).catch(() => {})
+  }
+
+  #forgetAttempts({ group, id }: TakenEntry): void {
+    this.#options.redis.command('hdel', [attemptsOf(group.event), attemptField(group.name, id)]).catch(() => {})
+  }
+
+  /** What processes before have noted of entries, in their order; null where they have noted nothing. */
+  async attemptsOf(group: StreamGroup, ids: readonly string[]): Promise<(Omit<Share, 'group'> | null)[]> {
+    if (ids.length === 0) return []
+    const fields = ids.map((id) => attemptField(group.name, id))
+    const told = await this.#options.redis
+      .command<(string | null)[]>('hmget', [attemptsOf(group.event), ...fields])
+      // Somebody else has put another type there.
+      .catch((fault: unknown) => {
+        if (fault instanceof HeddleError && fault.code === 'KV_WRONG_TYPE') return ids.map(() => null)
+        throw fault
+      })
+    return told.map(shareIn)
+  }
+
+  // ── dead letters ──────────────────────────────────────────────────────────
+
+  storeDeadLetter(entry: TakenEntry, letter: FailedDelivery): Promise<void> {
+    const { event, subscriber, error, attempts, blackBox } = letter
+    const [, envelope] = encodeEntry({ ...event, trace: event.producer }, this.#options.replica, null)
+    return this.#store(entry, {
+      envelope: envelope!,
+      payload: textOf(event),
+      event: event.event,
+      group: entry.group.name,
+      subscriber,
+      error,
+      attempts,
+      blackBox,
+    })
+  }
+
+  /** Stores an entry that is no event as a dead letter, with its fields as they are. */
+  async storeMalformed(entry: TakenEntry, fields: readonly string[], why: string): Promise<void> {
+    const { group, id } = entry
+    this.#options.log('WARNING', `An entry of ${group.stream} is no event and goes to the dead letters: ${why}`, {
+      entry: id,
+      group: group.name,
+    })
+    const payload: Record<string, string> = {}
+    for (let n = 0; n + 1 < fields.length; n += 2) payload[fields[n]!] = fields[n + 1]!
+    await this.#store(entry, {
+      envelope: JSON.stringify({ id, payload_keys: Object.keys(payload), request_id: null }),
+      payload: JSON.stringify(payload),
+      event: group.stream.replace(streamOf(''), ''),
+      group: group.name,
+      subscriber: group.subscriber,
+      error: `It is no event: ${why}`,
+      attempts: 0,
+      blackBox: null,
+    })
+    // Of a group that is shared it is acknowledged with the letter, and no delivery ends here.
+    if (group.isBroadcast) this.acknowledge(entry)
+  }
+
+  /** Tries until the store has the letter. When this process ends before, the entry is still pending and is delivered again. */
+  async #store(entry: TakenEntry, letter: Parameters<StreamDeadLetters['add']>[0]): Promise<void> {
+    const { group, id } = entry
+    const place = { stream: group.stream, group: group.name, entryId: group.isBroadcast ? '' : id }
+    this.open++
+    await retryWhile(
+      () => !this.#isClosed,
+      () => this.#options.letters.add(letter, place),
+      { pauseMs: LETTER_RETRY_MS },
+    )
+    this.open--
+    if (!group.isBroadcast) this.#confirmed(group, [entry])
+  }
+
+  /** Commands that the store has not taken by now are not repeated. */
+  close(): void {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+  }
+}
+
+/** Null for what no process of this service has written. */
+function shareIn(told: string | null): Omit<Share, 'group'> | null {
+  if (told === null) return null
+  try {
+    const [attempt, dueMs, error] = JSON.parse(told) as unknown[]
+    if (!Number.isSafeInteger(attempt) || !Number.isFinite(dueMs) || typeof error !== 'string') return null
+    return { attempt: attempt as number, deaths: 0, dueMs: dueMs as number, error }
+  } catch {
+    return null
+  }
+}

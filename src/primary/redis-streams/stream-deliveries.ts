@@ -1,0 +1,104 @@
+// Makes an event of each entry that this process has, and gives it to the hub.
+import { decodeEntry, type StreamEvent } from '../../runtime/redis-streams/entry.ts'
+import { type Entry, reply } from '../../runtime/redis-streams/stream-commands.ts'
+import { bytesOf } from '../../transport/frames/event-frame.ts'
+import { hubEventOf, type Requester, type Share } from '../events/consumer.ts'
+import type { Hub } from '../events/hub.ts'
+import type { StreamSettlements } from './settlements.ts'
+import { type StreamGroup, type StreamProcess, TakenEntry } from './stream-group.ts'
+
+/** What is known of an entry that another consumer had before. */
+export interface ClaimedShare extends Omit<Share, 'group' | 'instance'> {
+  /** True when whoever had it has noted that it has begun. */
+  isNoted?: boolean
+  /** Told when it is done, or given back. */
+  onEnded?: () => void
+  /** Waits for its turn among those that have been given out too often. Default: none. */
+  turn?: (entry: TakenEntry, deliver: (share: ClaimedShare) => void) => void
+}
+
+interface StreamDeliveriesOptions extends StreamProcess {
+  hub: Hub
+  settlements: StreamSettlements
+}
+
+export class StreamDeliveries {
+  readonly #options: StreamDeliveriesOptions
+  /** Events that other processes have published: one that several groups here receive is recorded once. */
+  readonly #received = new RecentIds()
+
+  constructor(options: StreamDeliveriesOptions) {
+    this.#options = options
+  }
+
+  /** @param fields null: it was cut from the stream while it was on its way. @param claimed null: nobody has had it before */
+  take(group: StreamGroup, [id, fields]: Entry, claimed: ClaimedShare | null = null): void {
+    const { hub, settlements, replica, mayBegin } = this.#options
+    const entry = new TakenEntry(group, id, charsOf(fields), settlements)
+    group.add(entry)
+    if (fields === null) return settlements.acknowledge(entry)
+    // It was on its way when this process was told to end.
+    if (!mayBegin()) return settlements.release(entry)
+    const event = decodeEntry(group.event, id, fields)
+    if (typeof event === 'string') return void settlements.storeMalformed(entry, fields, event)
+    if (event.onlyGroup !== null && event.onlyGroup !== group.name) return settlements.acknowledge(entry)
+    if (event.replica !== replica && this.#received.add(event.frame.id)) hub.record(event.frame, null)
+    if (claimed?.turn === undefined) this.#deliver(entry, event, claimed)
+    else claimed.turn(entry, (share) => this.#deliver(entry, event, share))
+  }
+
+  #deliver(entry: TakenEntry, { frame, expiresMs, replyTo }: StreamEvent, claimed: ClaimedShare | null): void {
+    const { hub, settlements } = this.#options
+    const { group } = entry
+    entry.onEnded = claimed?.onEnded ?? null
+    entry.hasAttempts = claimed?.isNoted === true
+    entry.isMortal = expiresMs !== 0
+    const requester = replyTo === null ? null : this.#requester(replyTo)
+    frame.payload = bytesOf(frame.payload)
+    const event = hubEventOf(frame, expiresMs, entry, requester)
+    const shares = claimed === null ? group.firstShares : [sharedBy(group, claimed, expiresMs === 0)]
+    if (hub.take(event, shares) > 0) return
+    if (group.isBroadcast) settlements.acknowledge(entry)
+    else settlements.release(entry)
+    entry.over()
+  }
+
+  #requester(replyTo: string): Requester {
+    const { redis } = this.#options
+    // The request has a time limit of its own.
+    return {
+      open: 0,
+      onlyFailures: true,
+      reply: (json) => void reply(redis, replyTo, 'reply', json).catch(() => {}),
+      failed: (error) => void reply(redis, replyTo, 'failed', error).catch(() => {}),
+    }
+  }
+}
+
+/** @param isLasting its event does not expire: that it was begun needs no note */
+function sharedBy(group: StreamGroup, claimed: ClaimedShare, isLasting: boolean): Share {
+  const { onEnded: _, isNoted = false, turn: __, ...known } = claimed
+  return { ...group.firstShares[0]!, ...known, isBegun: known.isBegun === true && (isNoted || isLasting) }
+}
+
+const charsOf = (fields: readonly string[] | null): number => fields?.reduce((sum, field) => sum + field.length, 0) ?? 0
+
+/** Ids that are known for certain: the last ones. */
+const RECENT_MAX = 1000
+
+/** The ids that came lately: the last RECENT_MAX, and as many before them at most. */
+export class RecentIds {
+  #young = new Set<string>()
+  #old = new Set<string>()
+
+  /** @returns false when it has come before */
+  add(id: string): boolean {
+    if (this.#young.has(id) || this.#old.has(id)) return false
+    if (this.#young.size >= RECENT_MAX) {
+      this.#old = this.#young
+      this.#young = new Set()
+    }
+    this.#young.add(id)
+    return true
+  }
+}

@@ -1,0 +1,159 @@
+// Publishes, requests and keeps dead letters for the primary, over the streams.
+import { randomBytes } from 'node:crypto'
+import type { Settings } from '../../core/config/schema.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { staysInStore } from '../../runtime/event-store/event-columns.ts'
+import { replyChannelOf, streamOf } from '../../runtime/redis-streams/keys.ts'
+import type { ThreadPublisher } from '../../runtime/redis-streams/publisher.ts'
+import { listGroups, type ReplyOutcome } from '../../runtime/redis-streams/stream-commands.ts'
+import { RedisClient } from '../../stores/redis/client.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { SubscriberThread } from '../events/consumer.ts'
+import type { DeadLetters } from '../events/dead-letters.ts'
+import type { EventDriver } from '../events/event-driver.ts'
+import type { Hub } from '../events/hub.ts'
+import { StreamDeadLetters } from './dead-letters.ts'
+import { LettersOfBoth } from './letters-of-both.ts'
+
+interface OpenRequest {
+  readonly event: string
+  /** Groups that have not failed. */
+  open: number
+  resolve(json: string): void
+  reject(error: Error): void
+  readonly timer: NodeJS.Timeout
+}
+
+/** Requests of this replica that wait for the reply of a subscriber on any replica. A reply is lost when it comes while the connection is lost. */
+class Replies {
+  readonly #channel: string
+  /** A connection of its own, which only listens. */
+  readonly #listening: RedisClient
+  readonly #open = new Map<number, OpenRequest>()
+  #lastNumber = 0
+  #subscribed: Promise<unknown> | null = null
+
+  constructor(listening: RedisClient, replica: string) {
+    this.#listening = listening
+    // Channels do not depend on the database number: another deployment on the same server may have a replica of this name.
+    this.#channel = `${replyChannelOf(replica)}:${randomBytes(8).toString('hex')}`
+  }
+
+  /**
+   * Publishes an event and waits for a reply.
+   * @param groups how many subscribers there are
+   * @param publish takes the address of the reply
+   * @returns the first object that a subscriber returns, as JSON
+   */
+  async request(
+    event: string,
+    groups: number,
+    timeoutMs: number,
+    publish: (replyTo: string) => Promise<unknown>,
+  ): Promise<string> {
+    this.#subscribed ??= this.#listening.subscribe(this.#channel, (message) => this.#onMessage(message))
+    try {
+      await this.#subscribed
+    } catch (error) {
+      this.#subscribed = null
+      throw error
+    }
+    this.#lastNumber = (this.#lastNumber + 1) & 0x7fffffff
+    const number = this.#lastNumber
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#open.delete(number)
+        reject(new HeddleError('EVENT_BUS_REQUEST_TIMEOUT', `Nobody replied to ${event} within ${timeoutMs} ms`))
+      }, timeoutMs)
+      this.#open.set(number, { event, open: groups, resolve, reject, timer })
+      publish(`${this.#channel} ${number}`).catch((error: Error) => this.#take(number)?.reject(error))
+    })
+  }
+
+  #onMessage(message: string): void {
+    let answer: [number: number, outcome: ReplyOutcome, text: string]
+    try {
+      answer = JSON.parse(message)
+    } catch {
+      return
+    }
+    if (!Array.isArray(answer)) return
+    const [number, outcome, text] = answer
+    if (outcome === 'reply') this.#take(number)?.resolve(text)
+    else {
+      const request = this.#open.get(number)
+      if (request === undefined || --request.open > 0) return
+      this.#take(number)?.reject(new HeddleError('EVENT_HANDLER_FAILED', text))
+    }
+  }
+
+  #take(number: number): OpenRequest | undefined {
+    const request = this.#open.get(number)
+    if (request === undefined) return undefined
+    this.#open.delete(number)
+    clearTimeout(request.timer)
+    return request
+  }
+
+  close(): void {
+    for (const { timer } of this.#open.values()) clearTimeout(timer)
+    this.#open.clear()
+  }
+}
+
+export interface StreamDriverOptions {
+  settings: Settings
+  own: ThreadPublisher
+  hub: Hub
+  /** Stores an event that stays in the database. */
+  store: (event: EventFrame, origin: SubscriberThread | null) => Promise<void>
+  /** The dead letters in the database. */
+  stored: DeadLetters
+}
+
+/** Publishes, requests and keeps dead letters for the primary, by the streams. */
+export class StreamDriver implements EventDriver {
+  readonly #options: StreamDriverOptions
+  /** Those in Redis. */
+  readonly letters: StreamDeadLetters
+  readonly deadLetters: LettersOfBoth
+  readonly #listening: RedisClient
+  readonly #replies: Replies
+
+  constructor(options: StreamDriverOptions) {
+    this.#options = options
+    const { settings, hub, own, stored } = options
+    this.letters = new StreamDeadLetters(own.redis, {
+      maxBytes: settings.eventBusMaxDeadBytes,
+      onCut: (letters) => hub.deadLetters.dropped.add(letters),
+    })
+    this.deadLetters = new LettersOfBoth(this.letters, stored)
+    // The primary's own connection logs the state of the store: this one would log the same.
+    this.#listening = new RedisClient(settings, { name: `heddle:${settings.replicaId}:replies`, log: () => {} })
+    this.#replies = new Replies(this.#listening, settings.replicaId)
+  }
+
+  async publish(event: EventFrame, origin: SubscriberThread | null): Promise<void> {
+    const { hub, own, store } = this.#options
+    if (staysInStore(event)) return store(event, origin)
+    await own.publish(event)
+    hub.record(event, origin)
+  }
+
+  /** Publishes and resolves with the first object that a subscriber on any replica returns, as JSON. */
+  async request(event: EventFrame, origin: SubscriberThread | null, timeoutMs: number): Promise<string> {
+    const { hub, own } = this.#options
+    const groups = await listGroups(own.redis, streamOf(event.event))
+    if (groups.length === 0) throw new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${event.event}`)
+    return this.#replies.request(event.event, groups.length, timeoutMs, async (replyTo) => {
+      await own.publish(event, replyTo)
+      hub.record(event, origin)
+    })
+  }
+
+  /** Open requests get no reply any more. */
+  async close(): Promise<void> {
+    this.#replies.close()
+    await this.#listening.close()
+  }
+}

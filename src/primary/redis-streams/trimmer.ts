@@ -1,0 +1,308 @@
+// Trims streams, and says what was lost.
+
+import type { LogLevel } from '../../contracts/logger.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/description.ts'
+import { Reminder, RepeatingTask } from '../../core/schedule/repeating-task.ts'
+import {
+  consumerOfBroadcast,
+  EVENT_PREFIX,
+  eventOf,
+  GROUPS_SEEN,
+  groupOfSeenField,
+  REMOVED,
+  replicaKey,
+  replicaOfConsumer,
+  seenField,
+} from '../../runtime/redis-streams/keys.ts'
+import { listConsumers, listGroups, removeConsumer, SCRIPTS } from '../../runtime/redis-streams/stream-commands.ts'
+import type { RedisClient } from '../../stores/redis/client.ts'
+import { releaseAside, releaseDelayed } from './older-release.ts'
+
+/** A stream without groups keeps entries that are younger, milliseconds: a group may be about to be created. */
+const UNREAD_KEEP_MS = 10_000
+/** Groups without a subscriber for so long are destroyed, milliseconds. */
+export const GROUP_KEEP_MS = 7 * 86_400_000
+/** A group that was not marked as seen for so long has no living subscriber, milliseconds: call `markGroupsSeen` several times within it. */
+export const GROUP_UNSEEN_MS = 300_000
+
+/** When no trimmer ran for so long, no replica ran, milliseconds: a service that was switched off finds its groups as it left them. */
+const ABSENCE_MS = 600_000
+
+interface GroupRef {
+  readonly stream: string
+  readonly group: string
+}
+
+/** Entries that a group has lost because the stream was cut although the group needed them. */
+interface Loss extends GroupRef {
+  /** About how many were never delivered to it. */
+  readonly missed: number
+  /** About how many are pending: they are lost if they fail now. */
+  readonly inHand: number
+}
+
+interface Trimmed {
+  /** Entries that nobody needed. */
+  readonly trimmed: number
+  /** Entries that the cap has cut. */
+  readonly cut: number
+  readonly losses: Loss[]
+}
+
+/**
+ * Removes the entries that no group needs any more: those before the oldest one that is pending or not yet delivered in any group.
+ * Safe at any time, from any number of replicas.
+ * @param maxLen the oldest entries beyond so many are cut, even when they are needed. Losses by this cap are always reported, losses by
+ *   a MAXLEN of XADD only when the group is still behind the cut at the next call: so prefer this cap.
+ */
+export async function trimStream(redis: RedisClient, stream: string, maxLen?: number): Promise<Trimmed> {
+  const reply = await redis.run<[number, number, ...(readonly [string, number, number])[]]>(
+    SCRIPTS.trim,
+    [stream, REMOVED],
+    [maxLen ?? '', UNREAD_KEEP_MS],
+  )
+  const [trimmed, cut, ...losses] = reply
+  return { trimmed, cut, losses: losses.map(([group, missed, inHand]) => ({ stream, group, missed, inHand })) }
+}
+
+/** Marks these groups as having a living subscriber. */
+export async function markGroupsSeen(redis: RedisClient, groups: readonly GroupRef[]): Promise<void> {
+  if (groups.length === 0) return
+  await redis.run(
+    SCRIPTS.markGroupsSeen,
+    [GROUPS_SEEN],
+    groups.map(({ stream, group }) => seenField(stream, group)),
+  )
+}
+
+interface UnseenGroup extends GroupRef {
+  /** True when it had no subscriber for GROUP_KEEP_MS. */
+  readonly isDestroyed: boolean
+  readonly unseenMs: number
+  /** Entries that were kept for it. */
+  readonly waiting: number
+}
+
+/** Destroys the groups of a stream without a subscriber for GROUP_KEEP_MS. @returns these groups, and all others without a living one */
+export async function retireGroups(redis: RedisClient, stream: string): Promise<UnseenGroup[]> {
+  const reply = await redis.run<[group: string, isDestroyed: number, unseenMs: number, waiting: number][]>(
+    SCRIPTS.retireGroups,
+    [stream, GROUPS_SEEN],
+    [GROUP_KEEP_MS, GROUP_UNSEEN_MS, ABSENCE_MS],
+  )
+  return reply.map(([group, isDestroyed, unseenMs, waiting]) => ({
+    stream,
+    group,
+    isDestroyed: isDestroyed === 1,
+    unseenMs,
+    waiting,
+  }))
+}
+
+/** Destroys the group of one thread, unless the thread's replica lives. */
+async function destroyBroadcastGroup(
+  redis: RedisClient,
+  stream: string,
+  group: string,
+  replicaId: string,
+): Promise<boolean> {
+  return (await redis.run<number>(SCRIPTS.destroyBroadcast, [stream, replicaKey(replicaId)], [group])) === 1
+}
+
+/** How often every stream is trimmed, milliseconds. */
+const TRIM_MS = 1000
+/** How often groups and consumers are checked, milliseconds. */
+const TIDY_MS = 15_000
+/** A replica counts as gone when its key was missing at so many checks in a row: all keys lapse when the server stands still. */
+const GONE_LOOKS = 4
+/** How often streams are searched for that this process does not know, milliseconds. */
+const SEARCH_MS = 3_600_000
+const SEARCH_PAGE = 1000
+/** A group without a living subscriber that keeps more entries than this is reported, at most once in REMINDER_MS. */
+const HELD_UP_MIN = 10_000
+const REMINDER_MS = 3_600_000
+
+interface Options {
+  /** The streams that this process publishes to or reads. The streams of other replicas are found in the store. */
+  streams: () => Iterable<string>
+  log: (level: LogLevel, message: string, fields: Record<string, unknown>) => void
+  /** True for a consumer of a thread that this replica no longer has: its broadcast groups are destroyed. */
+  isLeftOver?: (consumer: string) => boolean
+  /** The oldest entries beyond so many in a stream are cut, even when they are needed. */
+  maxLen?: number
+}
+
+/** Keeps the streams as short as possible, and adds to them what an older release has left. Every replica has a trimmer; two of them at once do no harm. */
+export class Trimmer {
+  readonly #redis: RedisClient
+  readonly #options: Options
+  readonly #task = new RepeatingTask(() => this.#look())
+  readonly #reminder = new Reminder(REMINDER_MS)
+  #tidiedMs = Number.NEGATIVE_INFINITY
+  #searchedMs = Number.NEGATIVE_INFINITY
+  readonly #found = new Set<string>()
+  /** By replica, at how many checks in a row its key was missing. */
+  readonly #missing = new Map<string, number>()
+
+  constructor(redis: RedisClient, options: Options) {
+    this.#redis = redis
+    this.#options = options
+  }
+
+  start(): void {
+    this.#task.start(TRIM_MS)
+  }
+
+  /** Resolves when work that is under way has ended. */
+  stop(): Promise<void> {
+    return this.#task.stop()
+  }
+
+  /** Trims every stream once. */
+  async trim(): Promise<void> {
+    await this.#eachStream(async (stream) => {
+      const { losses } = await trimStream(this.#redis, stream, this.#options.maxLen)
+      for (const { group, missed, inHand } of losses) {
+        const message = `EVENT_BUS_STREAM_MAXLEN has cut entries of ${stream} that a subscriber had not finished: about ${missed} were never delivered`
+        this.#options.log('ERROR', message, { group, missed, in_hand: inHand })
+      }
+    })
+  }
+
+  /** Destroys groups that nobody needs and removes consumers whose replica is gone, once. */
+  async tidy(): Promise<void> {
+    await this.#findStreams()
+    const threads = await this.#threads()
+    const gone = await this.#goneReplicas(threads)
+    await this.#eachStream(async (stream) => {
+      await releaseAside(this.#redis, stream)
+      for (const unseen of await retireGroups(this.#redis, stream)) this.#tellUnseen(unseen)
+      await Promise.all((threads.get(stream) ?? []).map((thread) => this.#remove(stream, thread, gone)))
+    })
+  }
+
+  async #remove(
+    stream: string,
+    { group, consumer, isBroadcast, pending }: GroupConsumer,
+    gone: ReadonlySet<string>,
+  ): Promise<void> {
+    const replica = replicaOfConsumer(consumer)
+    if (isBroadcast && this.#options.isLeftOver?.(consumer))
+      await this.#redis.command('xgroup', ['DESTROY', stream, group])
+    else if (replica === null || !gone.has(replica)) return
+    else if (isBroadcast) await destroyBroadcastGroup(this.#redis, stream, group, replica)
+    else if (pending === 0) await removeConsumer(this.#redis, stream, group, consumer)
+  }
+
+  /** The consumers of all groups, by stream. */
+  async #threads(): Promise<Map<string, GroupConsumer[]>> {
+    const threads = new Map<string, GroupConsumer[]>()
+    await this.#eachStream(async (stream) => {
+      const groups = await listGroups(this.#redis, stream)
+      const found = await Promise.all(
+        groups.map(async (group): Promise<GroupConsumer[]> => {
+          const alone = consumerOfBroadcast(group)
+          if (alone !== null) return [{ group, consumer: alone, isBroadcast: true, pending: 0 }]
+          const consumers = await listConsumers(this.#redis, stream, group)
+          return consumers.map(({ name, pending }) => ({ group, consumer: name, isBroadcast: false, pending }))
+        }),
+      )
+      threads.set(stream, found.flat())
+    })
+    return threads
+  }
+
+  async #goneReplicas(threads: Map<string, GroupConsumer[]>): Promise<Set<string>> {
+    const replicas = new Set([...threads.values()].flat().map(({ consumer }) => replicaOfConsumer(consumer)))
+    for (const replica of this.#missing.keys()) if (!replicas.has(replica)) this.#missing.delete(replica)
+    const gone = new Set<string>()
+    await Promise.all(
+      [...replicas].map(async (replica) => {
+        if (replica === null) return
+        const exists = await this.#redis.command<number>('exists', [replicaKey(replica)])
+        const looks = exists === 1 ? 0 : (this.#missing.get(replica) ?? 0) + 1
+        this.#missing.set(replica, looks)
+        if (looks >= GONE_LOOKS) gone.add(replica)
+      }),
+    )
+    return gone
+  }
+
+  /** Finds the streams of other replicas: streams with groups by their groups, the rest by a search now and then. */
+  async #findStreams(): Promise<void> {
+    const seen = await this.#redis.command<Record<string, string>>('hgetall', [GROUPS_SEEN])
+    for (const [field, seenMs] of Object.entries(seen)) {
+      if (Date.now() - Number(seenMs) > 2 * GROUP_KEEP_MS) await this.#redis.command('hdel', [GROUPS_SEEN, field])
+      const named = groupOfSeenField(field)
+      if (named !== null && eventOf(named.stream) !== null) this.#found.add(named.stream)
+    }
+    if (performance.now() - this.#searchedMs < SEARCH_MS) return
+    let cursor = '0'
+    do {
+      const args = [cursor, 'MATCH', `${EVENT_PREFIX}*`, 'COUNT', SEARCH_PAGE, 'TYPE', 'stream']
+      const [next, page] = await this.#redis.command<[string, string[]]>('scan', args)
+      for (const stream of page) this.#found.add(stream)
+      cursor = next
+    } while (cursor !== '0' && !this.#task.isStopped)
+    this.#searchedMs = performance.now()
+  }
+
+  /** A broken stream does not stop the work on the others. */
+  async #eachStream(look: (stream: string) => Promise<void>): Promise<void> {
+    const streams = new Set([...this.#found, ...this.#options.streams()])
+    await Promise.all(
+      [...streams].map((stream) =>
+        look(stream).catch((fault: unknown) => {
+          if (fault instanceof HeddleError && fault.code === 'KV_UNAVAILABLE') throw fault
+          this.#tellFault(stream, fault)
+        }),
+      ),
+    )
+  }
+
+  #tellUnseen({ stream, group, waiting, isDestroyed }: UnseenGroup): void {
+    const { log } = this.#options
+    if (isDestroyed) {
+      log('WARNING', `A group of ${stream} that no replica has subscribed as for 7 days was deleted`, {
+        group,
+        waiting,
+      })
+    } else if (waiting > HELD_UP_MIN && this.#reminder.isDue(`held up ${seenField(stream, group)}`)) {
+      const message = `${waiting} entries of ${stream} wait for a subscriber that no replica has: bring it back, or delete its group (XGROUP DESTROY ${stream} ${group})`
+      log('WARNING', message, { group, waiting })
+    }
+  }
+
+  #tellFault(stream: string, fault: unknown): void {
+    if (this.#reminder.isDue(`fault ${stream}`))
+      this.#options.log('WARNING', `${stream} is not looked after: ${messageOf(fault)}`, {})
+  }
+
+  /** @returns the milliseconds until the next run */
+  async #look(): Promise<number> {
+    try {
+      if (performance.now() - this.#tidiedMs >= TIDY_MS) {
+        await this.tidy()
+        this.#tidiedMs = performance.now()
+      }
+      await releaseDelayed(this.#redis)
+      await this.trim()
+    } catch (fault) {
+      // The connection logs that it is lost, and a stream that is not trimmed for a while only grows.
+      if (!(fault instanceof HeddleError && fault.code === 'KV_UNAVAILABLE')) {
+        this.#tellFault(GROUPS_SEEN, fault)
+      }
+    }
+    return TRIM_MS
+  }
+}
+
+/** A consumer of a group. */
+interface GroupConsumer {
+  group: string
+  consumer: string
+  /** The group is the consumer's alone. */
+  isBroadcast: boolean
+  pending: number
+}

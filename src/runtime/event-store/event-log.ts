@@ -1,0 +1,277 @@
+// Stores events in the event store, from any thread.
+import { threadId } from 'node:worker_threads'
+
+import type { LastStatement, Queryable } from '../../contracts/db.ts'
+import { causality } from '../../core/causality/context.ts'
+import { DbError, HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/description.ts'
+import type { Chance, Clock } from '../../core/schedule/clock.ts'
+import { until } from '../../core/schedule/waiting.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { LogMemory } from '../../transport/memory/log-memory.ts'
+import type { LogDatabase } from './database.ts'
+import { INSERT_MAX, insertStatement, type Recipients, sizeFor } from './delivery-rows.ts'
+import { staysInStore } from './event-columns.ts'
+import { SERVER_MAX_ROWS, serverInsertStatement } from './server-rows.ts'
+
+/** Maximum number of events of a thread that wait for their commit. */
+const WAITING_MAX = 16_384
+
+interface Waiting {
+  frame: EventFrame
+  resolve: (id: string) => void
+  reject: (error: Error) => void
+}
+
+/**
+ * Publishes events of one thread through the durable log: they are stored first, many together, and handed on after their commit, in the order
+ * in which they were published.
+ *
+ * On SQLite what is sent in one turn of the loop shares a commit. On a server one INSERT is under way, and the next gathers behind it: two on two
+ * connections could be committed in the other order.
+ */
+export class LogPublisher {
+  readonly #log: EventLog
+  readonly #deliver: (frame: EventFrame) => void
+  #waiting: Waiting[] = []
+  /** Events that are not committed yet. */
+  #open = 0
+  #isScheduled = false
+
+  /** @param deliver takes an event that is committed */
+  constructor(log: EventLog, deliver: (frame: EventFrame) => void) {
+    this.#log = log
+    this.#deliver = deliver
+  }
+
+  /** Resolves after the commit. @throws EVENT_BUS_FULL at once; rejects with EVENT_BUS_UNAVAILABLE */
+  publish(frame: EventFrame): Promise<string> {
+    this.#log.checkRoom(frame)
+    if (!this.#log.isOnServer && causality.getStore()?.transaction?.isOpen) {
+      throw new HeddleError(
+        'EVENT_BUS_UNAVAILABLE',
+        'event_bus.publish would wait for the transaction that it is called in: publish through its tx, and the event exists exactly when its rows do',
+      )
+    }
+    if (this.#open >= WAITING_MAX)
+      throw new HeddleError('EVENT_BUS_FULL', 'Too many events of this thread wait for their commit')
+    this.#open++
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ frame, resolve, reject })
+      if (this.#isScheduled) return
+      this.#isScheduled = true
+      this.#log.clock.turn(this.#store)
+    })
+  }
+
+  readonly #store = async (): Promise<void> => {
+    if (this.#log.isOnServer) {
+      while (this.#waiting.length > 0) await this.#storeTogether(this.#waiting.splice(0, this.#log.maxRows))
+      this.#isScheduled = false
+      return
+    }
+    this.#isScheduled = false
+    const waiting = this.#waiting
+    this.#waiting = []
+    const { maxRows } = this.#log
+    for (let from = 0; from < waiting.length; from += maxRows)
+      void this.#storeTogether(waiting.slice(from, from + maxRows))
+  }
+
+  async #storeTogether(events: readonly Waiting[]): Promise<void> {
+    let insertion: Insertion | null = null
+    try {
+      await this.#log.opened()
+      insertion = this.#log.insertion(events.map(({ frame }) => frame))
+      await runAll(this.#log.database, insertion)
+    } catch (error) {
+      if (insertion !== null) this.#log.ended(insertion)
+      this.#log.memory.refused()
+      for (const { reject } of events) reject(storeError(error))
+      return
+    } finally {
+      this.#open -= events.length
+    }
+    for (const { frame, resolve } of events) {
+      this.#deliver(frame)
+      resolve(frame.id)
+    }
+    this.#log.ended(insertion)
+  }
+}
+
+/** Above this share of EVENT_BUS_MAX_STORED no new request is let in. */
+const CROWDED_SHARE = 0.75
+/** Events caused by events may fill the store up to this many times the bound: otherwise a full store could never be emptied. */
+const CAUSED_FULL = 2
+/** Rows behind dead letters, and those dead letters, may each take this share of EVENT_BUS_MAX_STORED. */
+const PARKED_SHARE = 0.5
+/** An insert that takes longer is reported to the primary, which then tests the store, milliseconds. */
+const SLOW_MS = 2000
+/** How long an event that is published early waits for the tables, milliseconds. */
+const OPEN_WAIT_MS = 5000
+
+/** Events that are being stored. */
+export interface Insertion {
+  readonly statements: readonly LastStatement[]
+  /** They are for all groups that there will be. */
+  readonly isLater: boolean
+}
+
+/** The durable event log as one thread writes to it: on the thread's own connection, in the commits of the tool `db`. */
+export class EventLog {
+  readonly memory: LogMemory
+  readonly clock: Clock
+  readonly chance: Chance
+  readonly #database: () => LogDatabase | null
+  readonly #maxStored: number
+  readonly #hasBroker: boolean
+  /** Since when each insertion on a server is under way, by `steadyMs`, the oldest first. */
+  readonly #open = new Map<object, number>()
+  #isWatching = false
+
+  /**
+   * @param database asked when it is needed: the tools are installed later
+   * @param settings EVENT_BUS_MAX_STORED, and whether a message broker gets the events without key and delay
+   */
+  constructor(
+    memory: LogMemory,
+    database: () => LogDatabase | null,
+    { maxStored, hasBroker }: { maxStored: number; hasBroker: boolean },
+    clock: Clock,
+    chance: Chance,
+  ) {
+    this.memory = memory
+    this.clock = clock
+    this.chance = chance
+    this.#database = database
+    this.#maxStored = maxStored
+    this.#hasBroker = hasBroker
+  }
+
+  /** @throws EVENT_BUS_UNAVAILABLE where no database can hold the log */
+  get database(): LogDatabase {
+    const database = this.#database()
+    if (database !== null) return database
+    throw new HeddleError(
+      'EVENT_BUS_UNAVAILABLE',
+      'No tool db is installed that can store events: those with a key or a delay, and those of transactions, need one',
+    )
+  }
+
+  /** True when a statement goes to a server: two of one thread may be committed in any order. */
+  get isOnServer(): boolean {
+    return this.#database()?.dialect === 'postgres'
+  }
+
+  /** True when it is so full that nothing new should be begun: work that has begun needs the rest. */
+  get isCrowded(): boolean {
+    return this.memory.stored > this.#maxStored * CROWDED_SHARE
+  }
+
+  /** Only an event with a key may have to wait behind a dead letter. @throws EVENT_BUS_FULL */
+  checkRoom({ key, parentId }: Pick<EventFrame, 'key' | 'parentId'>): void {
+    const { stored, parked } = this.memory
+    const most = parentId === null ? this.#maxStored : this.#maxStored * CAUSED_FULL
+    if (stored >= most) throw new HeddleError('EVENT_BUS_FULL', `The event log is full: ${stored} events are stored`)
+    if (key === null || parked < this.#maxStored * PARKED_SHARE) return
+    throw new HeddleError(
+      'EVENT_BUS_FULL',
+      `${parked} events wait behind dead letters, or as such: until some of those are replayed or deleted, no event with a key is taken`,
+    )
+  }
+
+  /** Resolves when the tables are there. @throws EVENT_BUS_UNAVAILABLE after 5 s */
+  async opened(): Promise<void> {
+    if (this.memory.isOpen) return
+    // Without a database it would never open.
+    void this.database
+    await until(() => this.memory.isOpen, this.clock.steadyMs() + OPEN_WAIT_MS, { clock: this.clock })
+    if (!this.memory.isOpen)
+      throw new HeddleError('EVENT_BUS_UNAVAILABLE', 'The event log is not open: the log says why')
+  }
+
+  /**
+   * Returns the statements that store events. `ended` must be told when they are over and the events have been handed on.
+   * @param frames their payloads are text
+   * @param isOwn they are for nobody yet
+   */
+  insertion(frames: readonly EventFrame[], isOwn = false): Insertion {
+    const recipients = isOwn ? 'later' : this.memory.recipients
+    const relayed = this.#hasBroker ? frames.filter((frame) => !staysInStore(frame)) : []
+    const kept = relayed.length === 0 ? frames : frames.filter(staysInStore)
+    const isLater = recipients === 'later' && kept.length > 0
+    if (isLater) this.memory.beginLater()
+    const statements = this.#statements(kept, recipients)
+    if (relayed.length > 0) statements.push(...this.#statements(relayed, 'broker'))
+    const insertion = { statements, isLater }
+    if (this.isOnServer) this.#watch(insertion)
+    return insertion
+  }
+
+  /** The insertion is over, one way or the other, and its events have been handed on. */
+  ended(insertion: Pick<Insertion, 'isLater'>): void {
+    this.#open.delete(insertion)
+    if (insertion.isLater) this.memory.laterEnded()
+  }
+
+  /** A lock of somebody else keeps an INSERT waiting: it fails only when its time is over. */
+  #watch(insertion: Insertion): void {
+    this.#open.set(insertion, this.clock.steadyMs())
+    if (this.#isWatching) return
+    this.#isWatching = true
+    this.clock.after(SLOW_MS, () => this.#look()).unref()
+  }
+
+  #look(): void {
+    this.#isWatching = false
+    const [oldestMs] = this.#open.values()
+    if (oldestMs === undefined) return
+    if (this.clock.steadyMs() - oldestMs >= SLOW_MS) this.memory.refused()
+    this.#isWatching = true
+    this.clock.after(SLOW_MS, () => this.#look()).unref()
+  }
+
+  /** One row for each group, in the order of the events. */
+  #statements(frames: readonly EventFrame[], recipients: Recipients): LastStatement[] {
+    const { isOnServer } = this
+    const statements: LastStatement[] = []
+    for (let from = 0; from < frames.length; ) {
+      const size = isOnServer ? SERVER_MAX_ROWS : sizeFor(frames.length - from)
+      const page = frames.slice(from, from + size)
+      statements.push(
+        isOnServer
+          ? serverInsertStatement(recipients, page, this.memory.member, threadId, this.memory.subscriptions)
+          : insertStatement(recipients, page, threadId),
+      )
+      from += size
+    }
+    return statements
+  }
+
+  /** Events of one statement at most. */
+  get maxRows(): number {
+    return this.isOnServer ? SERVER_MAX_ROWS : INSERT_MAX
+  }
+
+  /** Stores events that this process delivers itself. @param to a transaction */
+  async insertOwn(to: Queryable, frames: readonly EventFrame[]): Promise<void> {
+    const insertion = this.insertion(frames, true)
+    try {
+      await runAll(to, insertion)
+    } finally {
+      this.ended(insertion)
+    }
+  }
+}
+
+/** Runs its statements. @param to the database, or a transaction */
+async function runAll(to: Queryable, { statements }: Insertion): Promise<void> {
+  await Promise.all(statements.map(({ sql, params }) => to.execute(sql, params)))
+}
+
+/** Why the log did not take an event, for its publisher. */
+export function storeError(error: unknown): HeddleError {
+  if (error instanceof HeddleError && !(error instanceof DbError)) return error
+  return new HeddleError('EVENT_BUS_UNAVAILABLE', `The event was not stored: ${messageOf(error)}`, { cause: error })
+}

@@ -1,0 +1,164 @@
+// The tables of the event log.
+import type { Queryable } from '../../contracts/db.ts'
+import { DbError } from '../../core/errors/catalogue.ts'
+import { isInstance } from '../../core/errors/description.ts'
+import { type LogDatabase, ownTransaction } from './database.ts'
+import { SERVER_TABLES, setOldAside, takeOverServer } from './server-tables.ts'
+import { DEAD_PLACE, DELIVERY_TABLES, RENAME_OLD, RUNNING_REPLAYS, takeOver } from './store-tables.ts'
+
+/**
+ * The tables of stored jobs. Times are milliseconds since the epoch.
+ *
+ * - `heddle_job`: one row a job, `name` is `<plugin>/<job>`. `due_ms`: when it runs next; null: a date that is over. On a file the runs of
+ *   `cron` and `every` with `missed: 'skip'` are not written one by one: there `due_ms` is one of their times. `last_due_ms`: the time of
+ *   its last run that was written. `fence`: that of the leader that has placed it. `attempts`: how often the run that is due has begun.
+ *   `as_of_ms`: since when it is known as it stands. `gone_ms`: since when nobody registers it; null while somebody does.
+ * - `heddle_lease`: who may do what one process alone does. The row `beat` is that of the process that fires jobs: `holder` its own random id,
+ *   `identity` where it runs, as JSON. `fence` grows with each election.
+ */
+const JOB_TABLES = [
+  `CREATE TABLE IF NOT EXISTS heddle_job (
+    name TEXT PRIMARY KEY, spec TEXT NOT NULL, due_ms BIGINT, last_due_ms BIGINT, fence BIGINT NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0, as_of_ms BIGINT NOT NULL, gone_ms BIGINT)`,
+  `CREATE TABLE IF NOT EXISTS heddle_lease (
+    name TEXT PRIMARY KEY, holder TEXT NOT NULL, identity TEXT NOT NULL, fence BIGINT NOT NULL, expires_ms BIGINT NOT NULL)`,
+]
+
+// Taken before plugins can replace it.
+const { stringify: toJson } = JSON
+
+/** Version of the tables. A release that changes them raises it, and says how the older ones are migrated. */
+const VERSION = 3
+
+/** Processes that start together make the tables at the same time: one of them is refused, and finds them made. */
+const MAKE_ATTEMPTS = 5
+
+/**
+ * The tables behind effects that happen once. They are part of the event log: made with it, and of its version.
+ *
+ * - `heddle_inbox`: events that a transactional subscriber (`grp`) has handled: see inbox.ts. `at_ms`: when, milliseconds since the epoch.
+ * - `heddle_idempotency`: answers to requests with an `Idempotency-Key`: see idempotency.ts. `scope` is the route and who asks, `print` what is
+ *   asked for; `state` is `running` until the answer is stored, then `done`.
+ */
+function effectTables(dialect: 'sqlite' | 'postgres'): string[] {
+  return [
+    `CREATE TABLE IF NOT EXISTS heddle_inbox (
+      event_id TEXT NOT NULL, grp TEXT NOT NULL, at_ms BIGINT NOT NULL, PRIMARY KEY (event_id, grp))${dialect === 'sqlite' ? ' WITHOUT ROWID' : ''}`,
+    `CREATE TABLE IF NOT EXISTS heddle_idempotency (
+      scope TEXT NOT NULL, key TEXT NOT NULL, print TEXT NOT NULL, claim TEXT NOT NULL, state TEXT NOT NULL, status INTEGER,
+      headers TEXT, body BYTEA, expires_ms BIGINT NOT NULL, PRIMARY KEY (scope, key))`,
+    'CREATE INDEX IF NOT EXISTS heddle_idempotency_expires ON heddle_idempotency (expires_ms)',
+  ]
+}
+
+/**
+ * The tables of the event store, see store-tables.ts and server-tables.ts, and beside them:
+ *
+ * - `heddle_dead`: deliveries that have failed for good. With `is_parked` what follows with the same key waits. `original` is the payload before
+ *   it was edited. A dead letter that is replayed is a delivery again, `replay_seq`, and stays for what becomes of it: `replay` is `running`, `done`
+ *   or `failed`, then with the error and the id of the new dead letter.
+ * - `heddle_log`: the version of the tables, and whether the last process that had the file open ended in order.
+ */
+function statements({ dialect }: LogDatabase): string[] {
+  const ofStore = dialect === 'sqlite' ? DELIVERY_TABLES : SERVER_TABLES
+  return [
+    'CREATE TABLE IF NOT EXISTS heddle_log (name TEXT PRIMARY KEY, value BIGINT NOT NULL)',
+    ...ofStore,
+    `CREATE TABLE IF NOT EXISTS heddle_dead (
+      id TEXT PRIMARY KEY, event_id TEXT NOT NULL, event TEXT NOT NULL, grp TEXT NOT NULL, subscriber TEXT NOT NULL, key TEXT,
+      envelope TEXT NOT NULL, payload TEXT NOT NULL, error TEXT NOT NULL, attempts INTEGER NOT NULL, black_box TEXT,
+      bytes BIGINT NOT NULL, at_ms BIGINT NOT NULL, is_parked SMALLINT NOT NULL DEFAULT 0, original TEXT,
+      replay TEXT NOT NULL DEFAULT '', replay_seq BIGINT NOT NULL DEFAULT 0, replayed_ms BIGINT NOT NULL DEFAULT 0,
+      replay_error TEXT, replay_letter TEXT, ${DEAD_PLACE})`,
+    RUNNING_REPLAYS,
+    ...effectTables(dialect),
+    ...JOB_TABLES,
+  ]
+}
+
+/**
+ * Makes the tables where some are missing, and checks their version. Where all are there it only reads: DDL waits for every transaction
+ * that has published and is open, and all publishers wait behind it.
+ * @param mayMake DB_AUTO_MIGRATE
+ * @param claim called before tables are made or changed. Throws while another process uses them
+ * @throws DATABASE_FOREIGN, DbError; an error that says so when they are missing and must not be made, or are of another version
+ */
+export async function prepareTables(
+  db: LogDatabase,
+  mayMake: boolean,
+  claim: () => Promise<void> = async () => {},
+): Promise<void> {
+  await db.requireOwn?.()
+  const missing = await missingOf(db)
+  const wanted = VERSION
+  let version = missing.has('heddle_log') ? null : await versionOf(db)
+  if (missing.size === 0 && version === wanted) return
+  const isOurs =
+    version === null || (Number.isSafeInteger(version) && Number(version) >= 1 && Number(version) <= wanted)
+  if (isOurs && mayMake) {
+    await claim()
+    await makeTables(db, version === null ? null : Number(version))
+    version = await versionOf(db)
+  } else if (isOurs && missing.size > 0) {
+    throw new Error(
+      'its tables are missing: run the migrations once with DB_AUTO_MIGRATE=true (npm start -- --boot-tool db). Until then tx.publish is refused, and jobs wait',
+    )
+  }
+  if (version === wanted) return
+  const isOther = Number.isSafeInteger(version)
+  const found = isOther ? `version ${version}` : `no version (heddle_log: ${toJson(version)})`
+  const way = isOther
+    ? 'start the release that wrote it'
+    : `if this release wrote it, UPDATE heddle_log SET value = ${wanted} WHERE name = 'version'`
+  throw new Error(`The event log in the database has ${found}, and this release reads version ${wanted}: ${way}`)
+}
+
+async function versionOf(db: Queryable): Promise<unknown> {
+  const row = await db.queryOne<{ value: unknown }>("SELECT value FROM heddle_log WHERE name = 'version'")
+  return row?.value ?? null
+}
+
+/** Of a statement that makes something: its name. */
+const MADE = /^CREATE (?:TABLE|INDEX|SEQUENCE) IF NOT EXISTS (\w+)/
+const IS_MISSING = {
+  sqlite: 'NOT EXISTS (SELECT 1 FROM sqlite_master WHERE sqlite_master.name = made.name)',
+  postgres: 'to_regclass(name) IS NULL',
+} as const
+
+/** Tables, indexes and sequences that are not there. */
+async function missingOf(db: LogDatabase): Promise<ReadonlySet<string>> {
+  const names = statements(db).flatMap((sql) => MADE.exec(sql)?.slice(1) ?? [])
+  const made = names.map((name) => `('${name}')`).join(', ')
+  const rows = await db.query<{ name: string }>(
+    `WITH made (name) AS (VALUES ${made}) SELECT name FROM made WHERE ${IS_MISSING[db.dialect]}`,
+  )
+  return new Set(rows.map(({ name }) => name))
+}
+
+/** @param from version of the tables that are there; null: none are */
+async function makeTables(db: LogDatabase, from: number | null): Promise<void> {
+  const wanted = VERSION
+  const isOld = from !== null && from < wanted
+  const isFile = db.dialect === 'sqlite'
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ownTransaction(db, async (tx) => {
+        if (isOld && isFile) for (const sql of RENAME_OLD) await tx.execute(sql)
+        const isTakenOver = isOld && !isFile && (await setOldAside(tx, wanted))
+        for (const sql of statements(db)) await tx.execute(sql)
+        if (isOld && isFile) await takeOver(tx)
+        if (isTakenOver) await takeOverServer(tx)
+        await tx.execute("INSERT INTO heddle_log (name, value) VALUES ('version', $1) ON CONFLICT (name) DO NOTHING", [
+          wanted,
+        ])
+        // What older versions lack is there now.
+        await tx.execute("UPDATE heddle_log SET value = $1 WHERE name = 'version' AND value < $1", [wanted])
+      })
+    } catch (error) {
+      if (attempt === MAKE_ATTEMPTS || !isMadeElsewhere(error)) throw error
+    }
+  }
+}
+
+const isMadeElsewhere = (error: unknown): boolean =>
+  isInstance(error, DbError) && (error.kind === 'unique_violation' || error.message.includes('already exists'))

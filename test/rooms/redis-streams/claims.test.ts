@@ -1,0 +1,152 @@
+// What this process takes over of others, and what it does not.
+import assert from 'node:assert/strict'
+import { Consumer } from '../../../src/primary/events/consumer.ts'
+import type { Hub } from '../../../src/primary/events/hub.ts'
+import { StreamClaims } from '../../../src/primary/redis-streams/claims.ts'
+import { StreamDeadLetters } from '../../../src/primary/redis-streams/dead-letters.ts'
+import { StreamSettlements } from '../../../src/primary/redis-streams/settlements.ts'
+import { StreamDeliveries } from '../../../src/primary/redis-streams/stream-deliveries.ts'
+import { StreamGroup } from '../../../src/primary/redis-streams/stream-group.ts'
+import { streamOf } from '../../../src/runtime/redis-streams/keys.ts'
+import { StreamPublisher } from '../../../src/runtime/redis-streams/publisher.ts'
+import { ensureGroup, readGroup } from '../../../src/runtime/redis-streams/stream-commands.ts'
+import type { RedisClient } from '../../../src/stores/redis/client.ts'
+import { settingsOf } from '../../support/redis-under-test.ts'
+import { until } from '../../support/until.ts'
+import { eventOf, fakeThread, instanceOf } from '../../unit/events/fake-thread.ts'
+import { pendingOf, type Store, streamTests } from './fixture.ts'
+
+const testOnStreams = streamTests()
+const EVENT = 'order.paid'
+const STREAM = streamOf(EVENT)
+const IDLE_MS = 200
+
+/** The reading side of a process: its group and claims. The hub keeps what it gets. */
+async function processOn(
+  redis: RedisClient,
+  t: { after(end: () => void): void },
+  { lanes = 1, isBroadcast = false, others = [] as readonly string[] } = {},
+) {
+  const begun: string[] = []
+  const told: string[] = []
+  let mayBegin = true
+  /** Looks at groups until the lease is lost. */
+  let looksLeft = Number.POSITIVE_INFINITY
+  const hub = { take: ({ id }: { id: string }) => begun.push(id), record: () => {} } as unknown as Hub
+  const group = new StreamGroup({ event: EVENT, stream: STREAM, name: 'g', subscriber: 'g', isBroadcast })
+  const more = others.map(
+    (name) => new StreamGroup({ event: EVENT, stream: STREAM, name, subscriber: name, isBroadcast }),
+  )
+  for (const other of more) other.isOpen = true
+  const consumer = new Consumer(EVENT, 'g', {}, [])
+  for (let n = 0; n < lanes; n++) consumer.addInstance(instanceOf(fakeThread()))
+  group.consumer = consumer
+  group.isOpen = true
+  const own = { redis, replica: 'me', consumer: 'me:hub', isOurs: () => true, mayBegin: () => mayBegin }
+  const log = (_: string, message: string) => void told.push(message)
+  const settlements = new StreamSettlements({
+    ...own,
+    letters: new StreamDeadLetters(redis, { onCut: () => {} }),
+    onConfirmed: () => {},
+    log,
+  })
+  const deliveries = new StreamDeliveries({ ...own, hub, settlements, log })
+  const claims = new StreamClaims({
+    ...own,
+    claimIdleMs: IDLE_MS,
+    groups: () => [group, ...more],
+    deliveries,
+    settlements,
+    mayBegin: () => mayBegin && looksLeft-- > 0,
+    log,
+  })
+  t.after(() => {
+    claims.close()
+    settlements.close()
+  })
+  const read = async (count: number): Promise<void> => {
+    for (const entry of await readGroup(redis, STREAM, 'g', 'me:hub', count)) deliveries.take(group, entry)
+  }
+  const stop = (): void => {
+    mayBegin = false
+  }
+  await ensureGroup(redis, STREAM, 'g', '0')
+  const loseLeaseAfter = (looks: number): void => {
+    looksLeft = looks
+  }
+  return { begun, claims, group, read, stop, told, loseLeaseAfter }
+}
+
+async function publish({ redis, server }: Store, count: number): Promise<void> {
+  const kv = settingsOf(server)
+  const publisher = new StreamPublisher({ redis, kv, replica: 'other', maxOpen: 10_000, published: () => {} })
+  const frames = Array.from({ length: count }, (_, n) => eventOf(`evt_${n}`, { event: EVENT, payload: '{}' }))
+  await Promise.all(frames.map((frame) => publisher.publish(frame)))
+}
+
+testOnStreams('what arrives while the process ends is given back, and waits for nothing', async (store, t) => {
+  const { redis } = store
+  const { begun, group, read, stop } = await processOn(redis, t)
+  await publish(store, 3)
+  await read(1)
+  stop()
+  await read(2)
+  assert.deepEqual([begun, group.size], [['evt_0'], 1])
+  const idle = async () => (await pendingOf(redis, STREAM, 'g')).filter(({ idleMs }) => idleMs > 60_000).length
+  await until(async () => (await idle()) === 2, 'two that others may claim at once')
+})
+
+testOnStreams('an entry of a broadcast that is no event is a dead letter, and is not kept', async (store, t) => {
+  const { redis } = store
+  const { group, read } = await processOn(redis, t, { isBroadcast: true })
+  await redis.command('xadd', [STREAM, '*', 'n', 1])
+  await read(1)
+  await until(async () => (await pendingOf(redis, STREAM, 'g')).length === 0, 'nothing is pending')
+  assert.equal(group.size, 0)
+})
+
+testOnStreams('nothing is claimed right after the clock of the store was set forward', async (store, t) => {
+  const { redis } = store
+  let aheadS = 0
+  let asked = 0
+  const command = async (name: string, args: (string | number)[]): Promise<unknown> => {
+    const answer = await redis.command<unknown>(name, args)
+    if (name !== 'time') return answer
+    asked++
+    const [seconds, micros] = answer as [string, string]
+    return [Number(seconds) + aheadS, micros]
+  }
+  const set = { command, run: redis.run.bind(redis), isReady: true } as unknown as RedisClient
+  const { begun, claims } = await processOn(set, t)
+  await publish(store, 1)
+  claims.start()
+  await until(() => asked > 1, 'two looks')
+  aheadS = 100
+  await readGroup(redis, STREAM, 'g', 'living:hub', 1)
+  await new Promise((resolve) => setTimeout(resolve, 5 * IDLE_MS))
+  assert.deepEqual(begun, [])
+  await until(() => begun.length > 0, 'it is claimed later')
+})
+
+const GONE = /^1 groups had gone from the key-value store/
+
+testOnStreams('claims: a missing group is reported when the process loses its lease right after', async (store, t) => {
+  const { redis } = store
+  const { claims, told, loseLeaseAfter } = await processOn(redis, t, { others: ['second'] })
+  await redis.command('del', [STREAM])
+  // One for the group, one for its first claim.
+  loseLeaseAfter(2)
+  claims.start()
+  await until(() => told.length > 0, 'the report')
+  assert.match(told[0]!, GONE)
+})
+
+testOnStreams('claims: a missing group is reported when a reconnection finds it', async (store, t) => {
+  const { redis } = store
+  const { claims, told } = await processOn(redis, t)
+  await claims.reconnected()
+  assert.deepEqual(told, [])
+  await redis.command('del', [STREAM])
+  await claims.reconnected()
+  assert.match(told[0]!, GONE)
+})

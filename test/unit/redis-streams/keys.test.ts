@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  broadcastGroupOf,
+  consumerOf,
+  consumerOfBroadcast,
+  eventOf,
+  groupOf,
+  groupOfSeenField,
+  replicaOfConsumer,
+  seenField,
+  streamOf,
+  subscriberOf,
+} from '../../../src/runtime/redis-streams/keys.ts'
+
+const REPLICAS = ['a', 'host:8000', 'host:8000:1', 'a:b:c', ':', 'x:primary', 'with@sign', 'line\nbreak']
+const SUBSCRIBERS = ['users.CreateUser.onCreated', 'a@b', 'a%40b', 'a%b', '%25', '@', 'a@host:8000:1', 'bound say', '']
+const THREADS = [0, 1, 17, 'primary', 'hub'] as const
+
+test("an event's stream tells its event, and no other key does", () => {
+  assert.equal(streamOf('user.created'), 'heddle:event:user.created')
+  assert.equal(eventOf('heddle:event:a:b'), 'a:b')
+  for (const key of ['heddle:dead', 'heddle:delayed', 'heddle:events:x', 'x']) assert.equal(eventOf(key), null)
+})
+
+test("a consumer tells its replica, whatever the replica's id holds", () => {
+  for (const replica of REPLICAS) {
+    for (const thread of THREADS) assert.equal(replicaOfConsumer(consumerOf(replica, thread)), replica)
+  }
+  for (const stranger of ['alice', 'a:b', 'host:8000:', ':1', 'a:-1']) assert.equal(replicaOfConsumer(stranger), null)
+})
+
+test('the group of a usual subscriber has its name unchanged', () => {
+  assert.equal(groupOf('users.CreateUser.onCreated'), 'users.CreateUser.onCreated')
+})
+
+test('a group tells whether it is broadcast, to whom, and its subscriber', () => {
+  const seen = new Set<string>()
+  for (const subscriber of SUBSCRIBERS) {
+    const shared = groupOf(subscriber)
+    assert.equal(consumerOfBroadcast(shared), null)
+    assert.equal(subscriberOf(shared), subscriber)
+    seen.add(shared)
+    for (const replica of REPLICAS) {
+      for (const thread of THREADS) {
+        const own = broadcastGroupOf(subscriber, consumerOf(replica, thread))
+        assert.equal(consumerOfBroadcast(own), consumerOf(replica, thread))
+        assert.equal(replicaOfConsumer(consumerOfBroadcast(own)!), replica)
+        assert.equal(subscriberOf(own), subscriber)
+        seen.add(own)
+      }
+    }
+  }
+  assert.equal(seen.size, SUBSCRIBERS.length * (1 + REPLICAS.length * THREADS.length), 'no two share a name')
+})
+
+test('the record of a group tells stream and group', () => {
+  for (const subscriber of SUBSCRIBERS) {
+    const stream = streamOf('user.created')
+    assert.deepEqual(groupOfSeenField(seenField(stream, groupOf(subscriber))), { stream, group: groupOf(subscriber) })
+  }
+  assert.equal(groupOfSeenField('nothing'), null)
+})
