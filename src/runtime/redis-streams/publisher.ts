@@ -4,7 +4,7 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { RedisClient } from '../../stores/redis/client.ts'
-import { answerFault, type KvSettings } from '../../stores/redis/fault.ts'
+import { answerFault } from '../../stores/redis/fault.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { EventNames, type Publisher } from '../events/publication.ts'
 import { encodeEntry } from './entry.ts'
@@ -46,16 +46,14 @@ const BATCH_MAX = 128
 const BATCH_MAX_CHARS = 256 * 1024
 
 interface PublisherOptions {
-  redis: RedisClient
-  kv: KvSettings
-  /** REPLICA_ID. */
-  replica: string
-  /** Publications of this thread at most that the store has not confirmed. */
-  maxOpen: number
+  settings: Settings
+  /** What the connection is called: `lane 0`. */
+  role: string
   /** Told of each event that the store has taken. */
   published: (frame: EventFrame) => void
   /** Told when the store has not taken some. */
   refused?: (() => void) | undefined
+  log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
 interface Publication {
@@ -73,29 +71,45 @@ interface Batch {
   chars: number
 }
 
-/** Publishes to the streams. Resolves when the store has taken the event. */
-export class StreamPublisher {
+/** Publishes to the streams for one thread, on a connection of its own. */
+export class ThreadPublisher implements Publisher {
+  readonly redis: RedisClient
   readonly #options: PublisherOptions
+  readonly #names: EventNames
+  /** Publications that the store has not confirmed, at most. */
+  readonly #maxOpen: number
   readonly #batches = new Map<string, Batch>()
   #isScheduled = false
   #open = 0
 
   constructor(options: PublisherOptions) {
+    const { settings, role, log } = options
     this.#options = options
+    this.redis = new RedisClient(settings, {
+      name: `heddle:${settings.replicaId}:${role}`,
+      log,
+      scripts: STREAM_SCRIPTS,
+    })
+    this.#names = new EventNames(settings.eventBusMaxNames)
+    this.#maxOpen = Math.ceil(settings.eventBusMaxQueue / settings.lanes)
   }
 
-  /** @throws EVENT_BUS_FULL, EVENT_BUS_UNAVAILABLE; with `details.outcome` `unknown` the event may have been taken all the same */
+  /**
+   * Resolves when the store has the event. @throws EVENT_NAMES_LIMIT at once; rejects with EVENT_BUS_FULL, EVENT_BUS_UNAVAILABLE: with
+   * `details.outcome` `unknown` the store may have it all the same
+   */
   publish(frame: EventFrame, replyTo: string | null = null): Promise<string> {
-    if (this.#open >= this.#options.maxOpen) {
+    this.#names.check(frame.emitter, frame.event)
+    if (this.#open >= this.#maxOpen) {
       const message = `${this.#open} events are on their way to the store already`
       return Promise.reject(new HeddleError('EVENT_BUS_FULL', message))
     }
     this.#open++
     return new Promise((resolve, reject) => {
       const publication = { frame, resolve, reject }
-      const fields = encodeEntry(frame, this.#options.replica, replyTo)
+      const fields = encodeEntry(frame, this.#options.settings.replicaId, replyTo)
       if (replyTo === null) this.#add(publication, fields)
-      else this.#settle([publication], this.#options.redis.command('xadd', [streamOf(frame.event), '*', ...fields]))
+      else this.#settle([publication], this.redis.command('xadd', [streamOf(frame.event), '*', ...fields]))
     })
   }
 
@@ -123,7 +137,7 @@ export class StreamPublisher {
   }
 
   #sendBatch(batch: Batch): void {
-    const { redis } = this.#options
+    const { redis } = this
     const { stream, publications, args } = batch
     batch.publications = []
     batch.args = []
@@ -162,13 +176,17 @@ export class StreamPublisher {
     const list = reply as (number | string)[]
     const faults = new Map<number, HeddleError>()
     for (let n = 0; n < list.length; n += 2) {
-      const fault = answerFault(String(list[n + 1]), 'XADD', this.#options.kv)
+      const fault = answerFault(String(list[n + 1]), 'XADD', this.#options.settings)
       faults.set(
         Number(list[n]),
         new HeddleError('EVENT_BUS_UNAVAILABLE', `Not published: ${fault.message}`, { cause: fault }),
       )
     }
     return faults
+  }
+
+  close(): Promise<void> {
+    return this.redis.close()
   }
 }
 
@@ -180,49 +198,4 @@ function unpublished(event: string, fault: unknown): unknown {
     cause: fault,
     details: fault.details,
   })
-}
-
-interface ThreadPublisherOptions {
-  settings: Settings
-  /** What the connection is called: `lane 0`. */
-  role: string
-  /** Told of each event that the store has taken. */
-  published: (frame: EventFrame) => void
-  /** Told when the store has not taken some. */
-  refused?: (() => void) | undefined
-  log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
-}
-
-/** Publishes to the streams for one thread, on a connection of its own. */
-export class ThreadPublisher implements Publisher {
-  readonly redis: RedisClient
-  readonly #publisher: StreamPublisher
-  readonly #names: EventNames
-
-  constructor({ settings, role, published, refused, log }: ThreadPublisherOptions) {
-    this.redis = new RedisClient(settings, {
-      name: `heddle:${settings.replicaId}:${role}`,
-      log,
-      scripts: STREAM_SCRIPTS,
-    })
-    this.#names = new EventNames(settings.eventBusMaxNames)
-    this.#publisher = new StreamPublisher({
-      redis: this.redis,
-      kv: settings,
-      replica: settings.replicaId,
-      maxOpen: Math.ceil(settings.eventBusMaxQueue / settings.lanes),
-      published,
-      refused,
-    })
-  }
-
-  /** @throws EVENT_NAMES_LIMIT at once */
-  publish(frame: EventFrame, replyTo: string | null = null): Promise<string> {
-    this.#names.check(frame.emitter, frame.event)
-    return this.#publisher.publish(frame, replyTo)
-  }
-
-  async close(): Promise<void> {
-    await this.redis.close()
-  }
 }

@@ -7,11 +7,10 @@ import { StreamDeadLetters } from '../../../src/primary/redis-streams/dead-lette
 import { StreamSettlements } from '../../../src/primary/redis-streams/settlements.ts'
 import { StreamDeliveries } from '../../../src/primary/redis-streams/stream-deliveries.ts'
 import { StreamGroup } from '../../../src/primary/redis-streams/stream-group.ts'
+import { encodeEntry } from '../../../src/runtime/redis-streams/entry.ts'
 import { streamOf } from '../../../src/runtime/redis-streams/keys.ts'
-import { StreamPublisher } from '../../../src/runtime/redis-streams/publisher.ts'
 import { ensureGroup, readGroup } from '../../../src/runtime/redis-streams/stream-commands.ts'
 import type { RedisClient } from '../../../src/stores/redis/client.ts'
-import { settingsOf } from '../../support/redis-under-test.ts'
 import { until } from '../../support/until.ts'
 import { eventOf, fakeThread, instanceOf } from '../../unit/events/fake-thread.ts'
 import { pendingOf, type Store, streamTests } from './fixture.ts'
@@ -77,11 +76,11 @@ async function processOn(
   return { begun, claims, group, read, stop, told, loseLeaseAfter }
 }
 
-async function publish({ redis, server }: Store, count: number): Promise<void> {
-  const kv = settingsOf(server)
-  const publisher = new StreamPublisher({ redis, kv, replica: 'other', maxOpen: 10_000, published: () => {} })
-  const frames = Array.from({ length: count }, (_, n) => eventOf(`evt_${n}`, { event: EVENT, payload: '{}' }))
-  await Promise.all(frames.map((frame) => publisher.publish(frame)))
+async function publish({ redis }: Store, count: number): Promise<void> {
+  for (let n = 0; n < count; n++) {
+    const frame = eventOf(`evt_${n}`, { event: EVENT, payload: '{}' })
+    await redis.command('xadd', [STREAM, '*', ...encodeEntry(frame, 'other', null)])
+  }
 }
 
 testOnStreams('what arrives while the process ends is given back, and waits for nothing', async (store, t) => {
