@@ -9,7 +9,7 @@ import type { RedisArgument, RedisClient } from '../../stores/redis/client.ts'
 import { DEAD_LETTERS_MAX_BYTES, DEAD_LETTERS_PAGE_BYTES, LetterPage } from '../events/dead-letters.ts'
 
 /** Letters that are kept; then the oldest are dropped. */
-export const DEAD_LETTERS_STREAM_MAX = 10_000
+const DEAD_LETTERS_STREAM_MAX = 10_000
 /** Letters that are read in one step: each may have a MiB. */
 const STEP = 50
 /** A letter of an older release may have an error of any length. */
@@ -32,7 +32,7 @@ export interface StreamLetter {
 }
 
 /** Where the failed delivery is pending. */
-export interface FailedEntry {
+interface FailedEntry {
   readonly stream: string
   readonly group: string
   /** Empty: nothing is acknowledged. */

@@ -39,7 +39,7 @@ export class StreamDeliveries {
     if (fields === null) return settlements.acknowledge(entry)
     // It was on its way when this process was told to end.
     if (!mayBegin()) return settlements.release(entry)
-    const event = decodeEntry(group.event, id, fields)
+    const event = decodeEntry(group.event, fields)
     if (typeof event === 'string') return void settlements.storeMalformed(entry, fields, event)
     if (event.onlyGroup !== null && event.onlyGroup !== group.name) return settlements.acknowledge(entry)
     if (event.replica !== replica && this.#received.add(event.frame.id)) hub.record(event.frame, null)

@@ -4,16 +4,6 @@ import type { EventFrame } from '../../transport/frames/event-frame.ts'
 // Taken before plugins can replace them.
 const { parse: parseJson, stringify: toJson } = JSON
 
-/**
- * One entry of a stream, as XADD takes it: names and values of its fields, alternating.
- *
- *   e  the envelope, JSON
- *   p  the payload, JSON
- *   o  the only group that handles it (a replay); every other group acknowledges it at once
- *   r  where a reply goes: `<channel> <number>`
- */
-export type EntryFields = string[]
-
 /** The content of the envelope. Times are milliseconds since the epoch, by the publisher's clock. */
 interface Envelope {
   id: string
@@ -33,8 +23,6 @@ interface Envelope {
 
 /** An entry as a thread has read it. */
 export interface StreamEvent {
-  /** The stream's own id of the entry, `<milliseconds>-<number>`. */
-  entryId: string
   frame: EventFrame
   expiresMs: number
   replica: string
@@ -66,8 +54,17 @@ function traceText(traceContext: string): string {
   return `,"traceparent":"${traceparentOf(traceContext)}"${state}`
 }
 
-/** The envelope is written without `JSON.stringify`: most of its text is the same each time. */
-export function encodeEntry(frame: EventFrame, replica: string, replyTo: string | null): EntryFields {
+/**
+ * Returns an entry as XADD takes it: names and values of its fields, alternating.
+ *
+ *   e  the envelope, JSON
+ *   p  the payload, JSON
+ *   o  the only group that handles it (a replay); every other group acknowledges it at once
+ *   r  where a reply goes: `<channel> <number>`
+ *
+ * The envelope is written without `JSON.stringify`: most of its text is the same each time.
+ */
+export function encodeEntry(frame: EventFrame, replica: string, replyTo: string | null): string[] {
   const { id, parentId, emitter, requestId, timestampMs, payloadKeys, ttlMs } = frame
   const keys = payloadKeys === '' ? '[]' : remembered(keyTexts, payloadKeys, keysText)
   let envelope =
@@ -81,7 +78,7 @@ export function encodeEntry(frame: EventFrame, replica: string, replyTo: string 
 }
 
 /** @returns the event; a string when the entry is no event: the reason */
-export function decodeEntry(event: string, entryId: string, fields: readonly string[]): StreamEvent | string {
+export function decodeEntry(event: string, fields: readonly string[]): StreamEvent | string {
   let envelopeText: string | undefined
   let payload: string | undefined
   let onlyGroup: string | null = null
@@ -114,7 +111,6 @@ export function decodeEntry(event: string, entryId: string, fields: readonly str
   if (typeof emitter !== 'string' || emitter.length > 1024) return 'its envelope has no emitter'
   if (typeof timestamp !== 'number' || !Number.isFinite(timestamp)) return 'its envelope has no timestamp'
   return {
-    entryId,
     frame: {
       id,
       parentId: textOrNull(envelope.parent_id),

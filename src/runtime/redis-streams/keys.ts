@@ -56,11 +56,6 @@ export const replyChannelOf = (replicaId: string): string => `heddle:reply:${rep
 export const groupOf = (subscriber: string): string =>
   subscriber.replace(/[%@]/g, (sign) => (sign === '%' ? '%25' : '%40'))
 
-/** The inverse of `groupOf` and `broadcastGroupOf`. */
-export function subscriberOf(group: string): string {
-  return group.split('@', 1)[0]!.replace(/%(25|40)/g, (_, code) => (code === '25' ? '%' : '@'))
-}
-
 /** The last colon ends the replica's id, which may have colons; the thread is a number or a word. */
 export const consumerOf = (replicaId: string, thread: ConsumerThread): string => `${replicaId}:${thread}`
 
