@@ -8,7 +8,6 @@ import type { Run } from './run.ts'
 export interface SimulatedSubscriber {
   readonly plan: GroupPlan
   readonly unit: string
-  isHeldBack: boolean
 }
 
 interface Item {
@@ -62,9 +61,9 @@ export class SimulatedLane {
     const { draw, plan, oracle } = this.#run
     if (this.state === 'dead') return false
     if (this.#run.isFaulty && draw.is(plan.rates.full)) return false
-    const { unit, isHeldBack } = this.subscribers[frame.subscriber]!
+    const { unit } = this.subscribers[frame.subscriber]!
     const isQuarantine = this.role === 'quarantine'
-    const attempt = oracle.sent(frame, unit, { number: this.number, isQuarantine, isHeldBack })
+    const attempt = oracle.sent(frame, unit, { number: this.number, isQuarantine })
     this.#run.tell(() => `${frame.id} is sent to lane ${this.number} for ${unit}, attempt ${frame.attempt & 0xffff}`)
     const item = { id, frame: { ...frame }, subscriber: frame.subscriber, attempt, heldMs: this.heldMs }
     this.items.set(id, item)

@@ -81,7 +81,7 @@ export class SimulatedLanes {
   #add(lane: SimulatedLane, plan: GroupPlan, isTemporary: boolean): number {
     const { group, event, options } = plan
     const unit = options.broadcast ? `${group}@${lane.number}` : group
-    const index = lane.subscribers.push({ plan, unit, isHeldBack: false }) - 1
+    const index = lane.subscribers.push({ plan, unit }) - 1
     if (lane.role === 'regular') {
       const present = this.present.get(group) ?? { plan, lanes: new Set() }
       this.present.set(group, { plan, lanes: present.lanes.add(lane) })
@@ -282,7 +282,6 @@ export class SimulatedLanes {
 
   /** Every lane gets the code of today, and all of it. */
   heal(groups: readonly GroupPlan[]): void {
-    for (const lane of this.all) if (lane.state === 'ready' && lane.role === 'regular') this.holdBack(lane, null)
     const begin = (): void => {
       if (this.isReloading || !this.areUp) return this.#run.clock.in(100, begin)
       this.reload(groups)
@@ -292,12 +291,5 @@ export class SimulatedLanes {
 
   newGroupName(): string {
     return `t${++this.#temporary}.T`
-  }
-
-  /** The lane is kept for other plugins than this, or for none any more. */
-  holdBack(lane: SimulatedLane, group: string | null): void {
-    this.#run.tell(() => `lane ${lane.number} is kept ${group === null ? 'for nobody any more' : `from ${group}`}`)
-    for (const each of lane.subscribers) each.isHeldBack = each.plan.group === group
-    this.#subscribers.holdBack(asLane(lane), (plugin) => plugin === group)
   }
 }

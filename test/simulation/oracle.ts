@@ -158,7 +158,7 @@ export class Oracle {
   // ── what the hub does ─────────────────────────────────────────────────────
 
   /** A thread was given a delivery. */
-  sent(frame: EventFrame, unit: string, lane: { number: number; isQuarantine: boolean; isHeldBack: boolean }): Attempt {
+  sent(frame: EventFrame, unit: string, lane: { number: number; isQuarantine: boolean }): Attempt {
     this.settled()
     const each = this.find(frame.id, unit)
     const says = `${frame.id} for ${unit}`
@@ -170,7 +170,6 @@ export class Oracle {
     if (number !== each.failures + 1) throw new Finding(`${says} is attempt ${number} after ${each.failures} failures`)
     if (frame.payload !== each.payload) throw new Finding(`${says} has another payload`)
     if (this.#world.isPaused(each.group.group)) throw new Finding(`${says} was sent while its plugin is set aside`)
-    if (lane.isHeldBack) throw new Finding(`${says} was sent to a lane that is kept for others`)
     if (each.expiresMs !== 0 && !each.wasSent && each.expiresMs < this.#world.nowMs())
       throw new Finding(`${says} was sent after it had expired`)
     if (lane.isQuarantine && each.deaths === 0) throw new Finding(`${says} is no suspect, and was sent to quarantine`)

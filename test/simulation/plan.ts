@@ -46,7 +46,6 @@ const DEEDS = {
   reload: 1,
   subscribe: 2,
   unsubscribe: 2,
-  holdBack: 1,
 }
 
 export interface Plan {

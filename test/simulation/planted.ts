@@ -23,12 +23,6 @@ export const PLANTED: readonly Planted[] = [
       'if (delivery.consumer.isGone || (this.#lacksQuarantine(delivery.consumer) && delivery.consumer.instances.length === 0)) this',
   },
   {
-    what: 'a suspect goes to a lane that is kept for others',
-    file: 'quarantine.ts',
-    text: '!isPaused && !isHeldBack',
-    instead: '!isPaused',
-  },
-  {
     what: 'what waits behind the letter of a subscriber that is gone stays',
     file: 'key-order.ts',
     text: 'if (delivery.consumer.isGone) return this.#options.drop(delivery)',
@@ -257,12 +251,6 @@ export const PLANTED: readonly Planted[] = [
     file: 'topology.ts',
     text: 'instance.isPaused = this.#paused.has(instance.plugin)',
     instead: '',
-  },
-  {
-    what: 'a lane that is kept for others gets events',
-    file: 'hub.ts',
-    text: 'instance.isPaused || instance.isHeldBack ||',
-    instead: 'instance.isPaused ||',
   },
   {
     what: 'an event expires between two attempts',

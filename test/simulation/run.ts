@@ -156,7 +156,7 @@ export class Run {
   }
 
   #do(deed: Deed): void {
-    const { draw, lanes, hub, clock } = this
+    const { draw, lanes, clock } = this
     const lane = draw.of([...lanes.all])
     const { group } = draw.of(this.plan.groups)
     switch (deed) {
@@ -188,13 +188,6 @@ export class Run {
         return
       case 'unsubscribe':
         return void lanes.unsubscribe()
-      case 'holdBack':
-        if (lane?.state !== 'ready' || lane.role !== 'regular') return
-        lanes.holdBack(lane, group)
-        return clock.in(draw.between(10, 800), () => {
-          if (lane.state !== 'dead') lanes.holdBack(lane, null)
-          hub.subscribersChanged()
-        })
     }
   }
 

@@ -17,7 +17,6 @@ const PARTS: readonly Part[] = [
   'reload',
   'subscribe',
   'unsubscribe',
-  'holdBack',
   'crash',
   'fail',
   'unrecoverable',

@@ -7,16 +7,16 @@ import { frameMemory } from '../../transport/memory/spsc-ring.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { AdmissionQueue } from './admission-queue.ts'
 import { HeldPlaces } from './held-places.ts'
-import { type Lane, NOT, WHILE_IT_ANSWERS } from './lane.ts'
+import type { Lane } from './lane.ts'
 import type { DrainSpeed } from './request-slots.ts'
 
 /** Requests are taken back from a lane that leaves its frames unread at most this often, milliseconds. */
 const RESCUE_PAUSE_MS = 5
 /** The queue is served this often, milliseconds, beside when lanes answer: for lanes that do not answer. */
 const QUEUE_CHECK_MS = 5
-/** All deadlines are looked at this often, milliseconds: some thousands of requests lie far apart in the memory. So are requests that are withheld. */
+/** All deadlines are looked at this often, milliseconds: some thousands of requests lie far apart in the memory. */
 const LOOK_MS = 50
-/** A request that no lane may have for the moment, or whose route or client holds all that it may, waits this long at most, milliseconds: about three times what a lane takes to start. */
+/** A request whose route or client holds all the places it may waits this long at most, milliseconds. */
 const WAITS_MAX_MS = 2000
 /** What clients are told while nothing is overloaded: all lanes are gone, or one plugin has no lane and the others are served. */
 const NO_LANE = 'No lane is up: a new one is starting'
@@ -35,12 +35,10 @@ export class Dispatcher {
   readonly #queue = new AdmissionQueue()
   /** Requests whose route or client holds as many places as it may: nobody else waits behind them. */
   readonly #crowd = new AdmissionQueue()
-  /** Requests of plugins that the lanes which are up must not have: they wait for another lane. */
-  readonly #withheld = new AdmissionQueue()
   #lanes: Lane[] = []
   #rescuedMs = 0
   #checkTimer: NodeJS.Timeout | undefined
-  /** When the deadlines were looked at, and who is withheld. */
+  /** When the deadlines were looked at. */
   #lookedMs = 0
   readonly #onFault: (error: unknown) => void
   readonly #isTakingTurns: boolean
@@ -61,7 +59,6 @@ export class Dispatcher {
     this.#lanes = [...lanes]
     for (const lane of lanes) lane.onRoom = this.#serveQueue
     this.#serveQueue()
-    this.#serveWithheld()
   }
 
   /** Why no lane can take a request; null while one can. A lane that is full and fast has room in a moment. */
@@ -78,7 +75,7 @@ export class Dispatcher {
 
   /** Requests that wait for room in a lane. */
   get waiting(): number {
-    return this.#queue.size + this.#crowd.size + this.#withheld.size
+    return this.#queue.size + this.#crowd.size
   }
 
   /** Gives a request to a lane, or lets it wait for room in one. False when it is to be refused. */
@@ -91,8 +88,7 @@ export class Dispatcher {
     return (
       // Who holds few places does not wait behind a crowd of one client.
       ((this.#queue.size === 0 || heldPlaces.isCrowded) && this.#give(frame, exchange)) ||
-      this.#enqueue(frame, exchange) ||
-      this.#withhold(frame, exchange)
+      this.#enqueue(frame, exchange)
     )
   }
 
@@ -107,7 +103,7 @@ export class Dispatcher {
     const nowMs = exactMs()
     let best: Lane | undefined
     for (const lane of this.#lanes) {
-      if (!lane.responsive || lane.state !== 'ready' || lane.servesRoute[frame.routeNumber] === NOT) continue
+      if (!lane.responsive || lane.state !== 'ready' || lane.servesRoute[frame.routeNumber] === 0) continue
       if (!lane.requests.hasRoomFor(exchange) || !lane.isPrompt(nowMs)) continue
       if (best === undefined || lastingLoad(lane) < lastingLoad(best)) best = lane
     }
@@ -136,7 +132,7 @@ export class Dispatcher {
     let late: Lane | undefined
     for (let n = 0; n < lanes.length; n++) {
       const lane = lanes[n]!
-      if (!lane.responsive || lane.state !== 'ready' || lane.servesRoute[routeNumber] === NOT) continue
+      if (!lane.responsive || lane.state !== 'ready' || lane.servesRoute[routeNumber] === 0) continue
       if (!lane.isPrompt(nowMs)) late = lane
       else if (best === undefined) best = lane
       else if (lane.requestsInFlight < best.requestsInFlight && !(isQuick && best.canServeAlone(nowMs))) best = lane
@@ -189,37 +185,20 @@ export class Dispatcher {
     }
   }
 
-  /** Gives the requests that wait to lanes that may have them by now, and refuses those that have waited too long. */
-  #serveWithheld(): void {
-    const longestMs = steadyMs() - WAITS_MAX_MS
-    this.#serve(this.#withheld, (id) => (this.#withheld.sinceMsOf(id) > longestMs ? 'waits' : 'refused'))
-  }
-
   /** @param fateOf asked of each request that no lane takes now; `isFull`: because its route or client has no place left */
-  #serve(queue: AdmissionQueue, fateOf: (id: number, isFull: boolean) => 'all wait' | 'waits' | 'refused'): void {
+  #serve(queue: AdmissionQueue, fateOf: (id: number, isFull: boolean) => 'all wait' | 'refused'): void {
     for (let id = queue.first; id !== -1; id = queue.after(id)) {
       const exchange = queue.exchangeOf(id)
       try {
         const isFull = this.heldPlaces.isFullFor(exchange, this.#lanes)
         const fate = !isFull && this.#giveWaiting(queue, id, exchange) ? 'given' : fateOf(id, isFull)
         if (fate === 'all wait') return
-        if (fate === 'waits') continue
         if (fate === 'refused') exchange.fail('HTTP_OVERLOADED', this.refusalOf(queue.routeNumberOf(id)))
       } catch (error) {
         this.#fail(exchange, error)
       }
       queue.remove(id)
     }
-  }
-
-  /** Lets a request wait that the lanes host and must not have. */
-  #withhold(frame: RequestFrame, exchange: Exchange): boolean {
-    const { routeNumber } = frame
-    const isHosted = this.#lanes.some(({ hostsRoute }) => hostsRoute[routeNumber] === 1)
-    if (!isHosted || leastLoaded(this.#lanes, routeNumber) !== undefined) return false
-    if (!this.#withheld.tryAdd(frame, exchange)) return false
-    this.#checkTimer ??= setTimeout(this.#check, QUEUE_CHECK_MS)
-    return true
   }
 
   /** Thrown into a timer or the message loop, the error would end the process. */
@@ -235,8 +214,6 @@ export class Dispatcher {
         this.#lookedMs = nowMs
         this.#queue.expire(nowMs)
         this.#crowd.expire(nowMs)
-        this.#withheld.expire(nowMs)
-        this.#serveWithheld()
       }
       this.#serveQueue()
     } catch (error) {
@@ -256,7 +233,7 @@ export class Dispatcher {
     for (const { body, exchange } of taken) {
       const frame = readRequest(bufferOf(body), 0)
       try {
-        if (!this.#give(frame, exchange) && !this.#enqueue(frame, exchange) && !this.#withhold(frame, exchange))
+        if (!this.#give(frame, exchange) && !this.#enqueue(frame, exchange))
           exchange.fail('HTTP_OVERLOADED', this.refusalOf(frame.routeNumber))
       } catch (error) {
         this.#fail(exchange, error)
@@ -295,11 +272,8 @@ function bufferOf(body: Buffer): FrameBuffer {
 
 const lastingLoad = (lane: Lane): number => lane.sockets.size + lane.requests.streams + lane.requestsInFlight
 
-/** False for a lane whose room no request of the route may wait for. */
-function mayHave(lane: Lane, routeNumber: number): boolean {
-  const serves = lane.servesRoute[routeNumber]
-  return serves !== NOT && lane.state === 'ready' && (serves !== WHILE_IT_ANSWERS || lane.responsive)
-}
+const mayHave = ({ servesRoute, state }: Lane, routeNumber: number): boolean =>
+  servesRoute[routeNumber] === 1 && state === 'ready'
 
 function leastLoaded(lanes: Lane[], routeNumber: number): Lane | undefined {
   let best: Lane | undefined

@@ -39,11 +39,6 @@ const PROMPT_MS = 5
 const ALONE_MAX_REQUESTS = 16
 const ALONE_MAX_UNREAD_MS = 1
 
-export const NOT = 0
-export const ALWAYS = 1
-/** Else they wait for another lane: they would begin as soon as its loop turns, and hold up who comes back to it. */
-export const WHILE_IT_ANSWERS = 2
-
 /** `dying`: something in it ends it. Its place is another's; its thread finishes what it has, and leaves. */
 export type LaneState = 'starting' | 'ready' | 'draining' | 'dying' | 'dead'
 /**
@@ -116,7 +111,7 @@ export class Lane implements BodySink, BatchListener {
   heldMs = 0
   /** 1 at the numbers of the routes that it hosts: a plugin may be up in one lane and not in another, and new code has new routes. */
   readonly hostsRoute = new Uint8Array(ROUTES_MAX)
-  /** Whether it gets their requests: `NOT`, `ALWAYS`, or `WHILE_IT_ANSWERS`. */
+  /** 1 at the numbers of the routes whose requests it gets. */
   readonly servesRoute = new Uint8Array(ROUTES_MAX)
   /** Runs after each batch of frames: where answers were among them, there is room. */
   onRoom: () => void = () => {}

@@ -111,8 +111,6 @@ export interface SubscriberInstance {
   readonly identity: string
   /** True while its plugin is set aside: its events wait. */
   isPaused: boolean
-  /** True while its thread is kept for other plugins: another one takes the events. */
-  isHeldBack?: boolean
   /** True when it has subscribed after its plugin had booted: nothing is kept for it beyond its thread. */
   readonly isTemporary?: boolean
 }
@@ -315,7 +313,7 @@ export class Consumer {
 
   /** True when one of its threads takes one more delivery. */
   get hasFreeThread(): boolean {
-    return this.instances.some(({ isPaused, isHeldBack, thread }) => !isPaused && !isHeldBack && thread.hasRoom)
+    return this.instances.some(({ isPaused, thread }) => !isPaused && thread.hasRoom)
   }
 
   /** The queues that get an event. @param only see Share */
@@ -339,7 +337,7 @@ export class Consumer {
     let best: SubscriberInstance | null = null
     for (let n = 0; n < instances.length; n++) {
       const instance = instances[n]!
-      if (instance.isPaused || instance.isHeldBack || !instance.thread.hasRoom) continue
+      if (instance.isPaused || !instance.thread.hasRoom) continue
       if (best === null || instance.thread.deliveriesInFlight < best.thread.deliveriesInFlight) best = instance
     }
     return best !== null && this.#isShared ? this.#nextIn(best.thread) : best

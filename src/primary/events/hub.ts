@@ -454,7 +454,7 @@ export class Hub implements DeliverySink {
     }
     if (!delivery.queue.hasRoom) return false
     const instance = only ?? consumer.pickInstance()
-    if (instance === null || instance.isPaused || instance.isHeldBack || !instance.thread.hasRoom) return false
+    if (instance === null || instance.isPaused || !instance.thread.hasRoom) return false
     // A delivery that was begun in time is finished, retries included.
     if (event.expiresMs !== 0 && !delivery.isBegun && event.expiresMs < this.clock.nowMs()) {
       this.#finish(delivery, 'The request has expired before it was handled')

@@ -83,7 +83,6 @@ export class LaneSubscribers {
       plugin,
       identity,
       isPaused: false,
-      isHeldBack: false,
       isTemporary,
     }
     instances.set(subscriberIndex, {
@@ -112,11 +111,6 @@ export class LaneSubscribers {
   /** The lane gets no more events and finishes those that it has. */
   leave(lane: Lane): void {
     this.#hub.threadLeaving(this.#of(lane).thread)
-  }
-
-  /** The events of some plugins go to other lanes from now on, and those of all others may come. */
-  holdBack(lane: Lane, isHeldBack: (plugin: string) => boolean): void {
-    for (const { instance } of this.#of(lane).instances.values()) instance.isHeldBack = isHeldBack(instance.plugin)
   }
 
   /** Events that the lane is handling. @param unread deliveries that it never began */

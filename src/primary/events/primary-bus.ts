@@ -97,7 +97,6 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
       plugin,
       identity,
       isPaused: false,
-      isHeldBack: false,
     }
     this.#leave.set(subscriberIndex, this.#hub.subscribe(event, options.group ?? identity, options, instance))
   }

@@ -118,9 +118,9 @@ export class Quarantine {
   }
 }
 
-/** True when its thread has no other event, and is not kept for other plugins. */
-const isFree = ({ thread, isPaused, isHeldBack }: SubscriberInstance): boolean =>
-  thread.deliveriesInFlight === 0 && thread.hasRoom && !isPaused && !isHeldBack
+/** True when its thread has no other event. */
+const isFree = ({ thread, isPaused }: SubscriberInstance): boolean =>
+  thread.deliveriesInFlight === 0 && thread.hasRoom && !isPaused
 
 export function poisonMessage({ blackBox }: Delivery): string {
   if (blackBox === null) return `The process or its thread died ${POISON_DEATHS} times while it handled this event`

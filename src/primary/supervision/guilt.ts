@@ -72,7 +72,7 @@ export function alwaysThere(deaths: readonly UnexplainedDeath[], isHarmless: (pl
 
 const pluginsOf = (origins: readonly Origin[]): Set<string> => new Set(origins.map(({ plugin }) => plugin))
 
-/** A plugin that may have ended a lane is kept away from the others this long after the last time, and so is one that stands still, milliseconds. */
+/** A plugin that has ended or blocked a lane is kept away from the others this long after the last time, milliseconds. */
 const MARKED_MS = 60_000
 
 /** Plugins of which something is known, each for a while after the last time. */
@@ -126,8 +126,6 @@ export class Guilt {
   readonly harmless: Harmless
   /** Plugins that get a lane of their own. */
   readonly confined = new Marks()
-  /** Plugins that stood still in all lanes but one, or in all, shortly before: they do not get the last one. */
-  readonly stalling = new Marks()
   readonly #options: GuiltOptions
   #unexplained: UnexplainedDeath[] = []
   /** Of regular lanes. */
@@ -152,7 +150,7 @@ export class Guilt {
 
   #changed(): void {
     const { lanes, onChange } = this.#options
-    lanes.probation.want(!this.confined.isEmpty || !this.stalling.isEmpty)
+    lanes.probation.want(!this.confined.isEmpty)
     onChange()
   }
 
@@ -209,13 +207,12 @@ export class Guilt {
     for (const plugin of plugins) this.#confine(plugin)
   }
 
-  /** A lane stands still, and hardly another is left: who holds it up is kept away from the last one that answers. */
-  stalled(lane: Lane, stack: readonly StackFrame[] | null): void {
-    // Where the runtime itself is at work, it parses, checks or writes what a client wants: that is nobody's fault.
-    const plugin = pluginIn(stack ?? [], lane.manifest?.files ?? {})
-    if (plugin === undefined || !this.stalling.add(plugin)) return
+  /** A plugin blocks a lane, and at most one other lane answers. The stack proves it. */
+  blocked(lane: Lane, stack: readonly StackFrame[]): void {
+    const plugin = pluginIn(stack, lane.manifest?.files ?? {})
+    if (plugin === undefined || !this.confined.add(plugin)) return
     this.#changed()
-    this.#options.log('WARNING', `${plugin} stands still in the lanes: one of them is kept for the others`)
+    this.#options.log('WARNING', `${plugin} blocks lane ${lane.index}: its requests get a lane of their own`)
   }
 
   /** A lane has died, or is about to. */
@@ -254,7 +251,6 @@ export class Guilt {
     this.#deathsOf.clear()
     this.circuits.reset()
     this.confined.clear()
-    this.stalling.clear()
     this.#changed()
   }
 }

@@ -194,12 +194,6 @@ export class LaneSet implements Lanes {
     return thread?.state === 'ready' ? [...this.ready, thread] : this.ready
   }
 
-  /** False until the probation lane has been up. */
-  get hasProbationBegun(): boolean {
-    const { slot } = this.probation
-    return slot !== null && (slot.restarts > 0 || slot.thread.state !== 'starting')
-  }
-
   /** The lanes that are in their slots, whatever their state; without those on demand. */
   get regular(): LaneThread[] {
     return this.slots.map(({ thread }) => thread)
@@ -307,6 +301,8 @@ export class OnDemandLane {
   /** Null until it has been wanted for the first time. */
   slot: LaneSlot | null = null
   isWanted = false
+  /** It has been up since it is wanted. */
+  hasBegun = false
   #unwantedMs = 0
   /** Ends the thread because a handler in it was given up: nothing of it must be left for what comes next. The supervisor sets it. */
   renew: () => void = () => {}
@@ -318,6 +314,7 @@ export class OnDemandLane {
 
   want(isWanted: boolean): void {
     if (this.isWanted && !isWanted) this.#unwantedMs = steadyMs()
+    if (!isWanted) this.hasBegun = false
     this.isWanted = isWanted
   }
 

@@ -1,9 +1,8 @@
 // Which lanes take the requests of which plugins.
 
 import type { Dispatcher } from '../dispatch/dispatcher.ts'
-import { ALWAYS, type Lane, NOT, WHILE_IT_ANSWERS } from '../dispatch/lane.ts'
+import type { Lane } from '../dispatch/lane.ts'
 import type { Hub } from '../events/hub.ts'
-import type { LaneSubscribers } from '../events/lane-subscribers.ts'
 import type { Routing } from '../http/routes.ts'
 import type { Guilt } from './guilt.ts'
 import type { LaneSet } from './lane-set.ts'
@@ -14,46 +13,38 @@ export interface PlacementParts {
   readonly guilt: Guilt
   readonly routing: Routing
   readonly dispatcher: Dispatcher
-  readonly events: { readonly hub: Hub; readonly laneSubscribers: LaneSubscribers }
+  readonly events: { readonly hub: Hub }
 }
 
 /**
  * Decides which lane takes the requests of which plugins, so that a plugin that ends lanes leaves one to the others:
  *
- * - the plugins that are confined go to the probation lane. Until that is up for the first time they go to the regular lanes, except for
- *   the sheltered one;
- * - those that stand still in the lanes go there, too, and to the regular lanes, except for the sheltered one and those that stand by;
+ * - the plugins that are confined go to the probation lane. Until that is up they go to the regular lanes, except for
+ *   the sheltered one, and those that stand by;
  * - the sheltered lane, which is the oldest of those that answer, takes only plugins that are known to do no harm, for some
  *   seconds after any death, and while lanes die one after the other;
  * - everything else goes to any regular lane.
  */
 export function placeRequests({ lanes, guilt, routing, dispatcher, events }: PlacementParts): void {
-  const { serving, hasProbationBegun } = lanes
+  const { serving, probation } = lanes
+  if (probation.isWanted && serving.some(({ role }) => role === 'probation')) probation.hasBegun = true
   const isOneOfMany = lanes.wanted > 1
   const sheltered = oldestThatAnswers(serving.filter(({ role }) => role === 'regular'))
   const hasShelter = isOneOfMany && guilt.isCrisis()
   for (const { servedBy, number, plugin } of routing.table.list()) {
     if (servedBy !== 'lanes') continue
     const confined = guilt.confined.has(plugin)
-    const stalling = guilt.stalling.has(plugin)
     for (const lane of serving) {
       const isOpen =
         lane.role === 'probation'
-          ? confined || stalling || (hasShelter && !known(lane, plugin))
+          ? confined || (hasShelter && !known(lane, plugin))
           : confined
-            ? !hasProbationBegun && lane !== sheltered
-            : stalling
-              ? !lane.isStandby && lane !== sheltered
-              : !(hasShelter && lane === sheltered) || known(lane, plugin)
-      lane.servesRoute[number] = !isOpen || !lane.hostsRoute[number] ? NOT : stalling ? WHILE_IT_ANSWERS : ALWAYS
+            ? !probation.hasBegun && !lane.isStandby && lane !== sheltered
+            : !(hasShelter && lane === sheltered) || known(lane, plugin)
+      lane.servesRoute[number] = isOpen && lane.hostsRoute[number] === 1 ? 1 : 0
     }
   }
   dispatcher.setLanes(serving)
-  for (const lane of serving) {
-    // No lane on demand takes events: where there is one lane, they stay there.
-    const isKept = lane.isStandby || (isOneOfMany && lane === sheltered)
-    events.laneSubscribers.holdBack(lane, (plugin) => isKept && guilt.stalling.has(plugin))
-  }
   events.hub.subscribersChanged()
 
   /** Folders that plugins of the primary serve run no code of a plugin. */

@@ -23,8 +23,8 @@ const DEATHS_KEPT = 5
 const STOP_STALL_MS = 2000
 /** A dying lane gives its events to others when it has not left within this, milliseconds, and no request is left there: those have their own time limits. */
 const HANDS_OVER_MS = 30_000
-/** A plugin that stands still for this long where no other lane answers, or one, is kept away from it, milliseconds. */
-const STALLED_MS = [250, 1000]
+/** A plugin that blocks a lane for this long while no other lane answers, or one, gets a lane of its own, milliseconds. */
+const BLOCKED_MS = [250, 1000]
 
 /** Keeps N lanes alive: starts them, watches them, replaces them when they die or their code is new. */
 export class Supervisor implements ThreadOwner {
@@ -187,9 +187,8 @@ export class Supervisor implements ThreadOwner {
     if (thread.role !== 'regular' || watchdog.isHeld) return
     const others = this.#lanes.slots.filter(({ thread: { state, responsive } }) => state === 'ready' && responsive)
     const { ownMs, lastStack } = watchdog
-    // The stack tells who it is, where it can be taken.
-    const afterMs = STALLED_MS[others.length]! * (lastStack === null ? 2 : 1)
-    if (others.length <= 1 && ownMs >= afterMs) this.#options.guilt.stalled(thread, lastStack)
+    const afterMs = BLOCKED_MS[others.length] ?? Number.POSITIVE_INFINITY
+    if (lastStack !== null && ownMs >= afterMs) this.#options.guilt.blocked(thread, lastStack)
   }
 
   // ── death ─────────────────────────────────────────────────────────────────

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Dispatcher } from '../../../src/primary/dispatch/dispatcher.ts'
 import { HeldPlaces } from '../../../src/primary/dispatch/held-places.ts'
-import { ALWAYS, type Lane, NOT, WHILE_IT_ANSWERS } from '../../../src/primary/dispatch/lane.ts'
+import type { Lane } from '../../../src/primary/dispatch/lane.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
 import { RoutePace } from '../../../src/primary/http/routes.ts'
 import { RequestFrame, readRequest } from '../../../src/transport/frames/request-frame.ts'
@@ -99,10 +99,11 @@ test('a lane gets what has waited as it would have got it at once', (t) => {
   assert.deepEqual(seen.slice(0, frames.length), seen.slice(frames.length))
 })
 
-test('a request that no lane may have yet waits by its own time, whatever the clock says', async (t) => {
-  const lane = laneOf(t)
-  lane.hostsRoute[0] = 1
-  lane.drainRate.speedWhenFull = () => 'fast'
+test('a request that waits for a lane has its own time, whatever the clock says', async (t) => {
+  const lane = hosting(t)
+  const send = lane.sendWaiting.bind(lane)
+  lane.sendRequest = () => -1
+  lane.sendWaiting = () => -1
   const dispatcher = dispatcherOf(lane)
   const { seen, exchange } = exchangeOf()
   let hasExpired = false
@@ -113,8 +114,8 @@ test('a request that no lane may have yet waits by its own time, whatever the cl
   // Long enough to be looked at several times.
   await new Promise((resolve) => setTimeout(resolve, 200))
   assert.deepEqual([dispatcher.waiting, seen.failure, hasExpired], [1, '', false])
-  lane.servesRoute[0] = 1
-  dispatcher.setLanes([lane])
+  lane.sendWaiting = send
+  lane.onRoom()
   assert.equal(dispatcher.waiting, 0)
   assert.equal(seen.at, lane)
 })
@@ -158,24 +159,6 @@ test('nothing is given back to a lane that is about to end', (t) => {
     ['HTTP_OVERLOADED', 'HTTP_OVERLOADED'],
   )
   assert.equal(dispatcher.send(frame(), exchangeOf().exchange), false, 'nor is anything new')
-})
-
-test('a request that must not wait in a lane which stands still holds up nobody, however fast that lane was', (t) => {
-  const [still, kept] = [hosting(t), hosting(t)]
-  for (const lane of [still, kept]) lane.hostsRoute[0] = 1
-  Object.assign(still, { responsive: false })
-  still.servesRoute.set([WHILE_IT_ANSWERS, ALWAYS])
-  kept.servesRoute.set([NOT, ALWAYS])
-  kept.drainRate.speedWhenFull = () => 'slow'
-  const dispatcher = dispatcherOf(still, kept)
-  const [waits, passes] = [exchangeOf(), exchangeOf()]
-  assert.equal(dispatcher.send(frame(), waits.exchange), true)
-  assert.notEqual(waits.seen.at, still)
-  assert.equal(dispatcher.send(frame(1), passes.exchange), true)
-  assert.equal(passes.seen.at, kept)
-  Object.assign(still, { responsive: true })
-  dispatcher.setLanes([still, kept])
-  assert.equal(waits.seen.at, still)
 })
 
 /** The pace of a route whose answers have all taken this long. */

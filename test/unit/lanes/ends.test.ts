@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it, type TestContext, test } from 'node:test'
 import { Dispatcher } from '../../../src/primary/dispatch/dispatcher.ts'
-import { ALWAYS, Lane, type UnfinishedWork } from '../../../src/primary/dispatch/lane.ts'
+import { Lane, type UnfinishedWork } from '../../../src/primary/dispatch/lane.ts'
 import { DrainRate } from '../../../src/primary/dispatch/request-slots.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
 import { LaneChildren } from '../../../src/primary/supervision/lane-children.ts'
@@ -64,7 +64,7 @@ function onDemand(t: TestContext) {
   )
   thread.become('ready')
   thread.hostsRoute[0] = 1
-  thread.servesRoute[0] = ALWAYS
+  thread.servesRoute[0] = 1
   lanes.probation.slot = new LaneSlot(thread)
   // It stays for some seconds.
   lanes.probation.want(true)
@@ -87,7 +87,13 @@ function onDemand(t: TestContext) {
 
 test('a lane on demand that is renewed leaves no request without an answer, and gives none back to itself', (t) => {
   const { lanes, thread, dispatcher, gone } = onDemand(t)
-  const exchangeOf = () => ({ deadlineMs: 0, assignTo: () => {}, fail: () => {} }) as unknown as Exchange
+  const failures: (string | undefined)[] = []
+  const exchangeOf = () =>
+    ({
+      deadlineMs: 0,
+      assignTo: () => {},
+      fail: (_code: string, why?: string) => failures.push(why),
+    }) as unknown as Exchange
   const [begun, unread] = [exchangeOf(), exchangeOf()]
   const frame = new RequestFrame(0, 0, 2, 0, 5, 0, 0, 'id/path', null)
   dispatcher.send(frame, begun)
@@ -95,7 +101,7 @@ test('a lane on demand that is renewed leaves no request without an answer, and 
   dispatcher.send(frame, unread)
   lanes.probation.renew()
   assert.equal(thread.state, 'dead')
-  assert.equal(dispatcher.waiting, 1, 'what it has not begun waits for the next one')
+  assert.deepEqual(failures, ['This part of the service waits for a lane of its own'])
   assert.equal(gone.length, 1)
   assert.equal(gone[0]!.thread, thread)
   assert.deepEqual(
