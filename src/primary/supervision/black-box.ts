@@ -160,7 +160,6 @@ export class LaneDeaths {
     recorders.history?.died(box, new Map(death.requests.map(({ exchange: { requestId, key } }) => [requestId, key])))
     // Who ends lanes by its boot is left out of those that start: it needs no other punishment.
     if (death.bootCulprit === null) guilt.punish(lane, box)
-    else guilt.died(lane)
     if (isProved(box)) lane.failRequestsOf(box.guilty!.plugin!, answerOf(box))
     return box
   }

@@ -101,11 +101,7 @@ class Marks {
 
 /** A plugin is confined when it is proved to have ended this many lanes within the window. */
 const CONFINED_AFTER = 2
-/** With this many deaths of regular lanes within the window, one lane takes only plugins that are known to do no harm. */
-const CRISIS_DEATHS = 2
 const WINDOW_MS = 60_000
-/** After any death, until the lane that takes over has shown that what waited for it does it no harm, milliseconds. */
-const SHELTER_MS = 5_000
 
 interface GuiltOptions {
   readonly routing: Routing
@@ -128,9 +124,6 @@ export class Guilt {
   readonly confined = new Marks()
   readonly #options: GuiltOptions
   #unexplained: UnexplainedDeath[] = []
-  /** Of regular lanes. */
-  readonly #deaths = new DeathWindow(WINDOW_MS)
-  readonly #lately = new DeathWindow(SHELTER_MS)
   readonly #deathsOf = new Map<string, DeathWindow>()
 
   constructor(options: GuiltOptions) {
@@ -168,12 +161,6 @@ export class Guilt {
       if (origin !== null) handlers.set(`${origin.plugin} ${origin.handler}`, origin)
     }
     return [...handlers.values()]
-  }
-
-  /** True while lanes die so often that one of them is kept for what is known to do no harm, and for a while after any death. */
-  isCrisis(): boolean {
-    const nowMs = steadyMs()
-    return this.#lately.count(nowMs) > 0 || this.#deaths.count(nowMs) >= CRISIS_DEATHS
   }
 
   // ── deaths ────────────────────────────────────────────────────────────────
@@ -215,17 +202,9 @@ export class Guilt {
     this.#options.log('WARNING', `${plugin} blocks lane ${lane.index}: its requests get a lane of their own`)
   }
 
-  /** A lane has died, or is about to. */
-  died(lane: Lane): void {
-    if (lane.role !== 'regular') return
-    this.#deaths.add(steadyMs())
-    this.#lately.add(steadyMs())
-  }
-
   /** Confines who is guilty, and counts the death where there is proof. */
   punish(lane: Lane, box: BlackBox): void {
     const { guilty, message } = box
-    this.died(lane)
     if (!guilty?.plugin || guilty.evidence === 'last') return
     const { plugin, line } = guilty
     if (lane.role !== 'quarantine' && lane.manifest !== null) {
@@ -246,8 +225,6 @@ export class Guilt {
   /** The code of the plugins is new: none is guilty of anything. */
   reset(): void {
     this.#unexplained = []
-    this.#deaths.clear()
-    this.#lately.clear()
     this.#deathsOf.clear()
     this.circuits.reset()
     this.confined.clear()

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { CIRCUIT_DEATHS } from '../../../src/primary/supervision/circuit-breaker.ts'
-import { folderOf } from '../../support/folder.ts'
 import { guiltIn } from '../../support/guilt.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { keepAsking } from '../../support/load.ts'
@@ -95,43 +94,5 @@ test('beside a plugin whose deaths tell nothing the neighbours are served, and i
   assert.ok(!guilty.some((each) => each?.plugin === 'calm.KeepCalm' && each.evidence !== 'last'))
   const lanes = await lanesOf(heddle)
   assert.equal(lanes.find(({ role }) => role === 'probation')!.deaths.length > 0, true, 'it was tried alone')
-  assert.equal(await heddle.stop(), 0)
-})
-
-const MORTALS = 60
-const EVERY_MS = 100
-/** After so many one lane is kept for those that do no harm. */
-const FIRST_DEATHS = 2
-const DEATHS_MIN = 4
-const ASKED_MAX = 5 * MORTALS
-
-/** Each ends its lane soon after its answer, with its own line in the stack. */
-const mortal = (n: number): string => `export default class Die${n} {
-  constructor({ http }) {
-    http.addEndpoint('/die/${n}', 'GET', () => {
-      setTimeout(() => { throw new Error('dies') }, 5)
-      return { success: true }
-    })
-  }
-}`
-
-test(`beside ${MORTALS} plugins that each end their lane one lane is kept for the others`, async (t) => {
-  const files = Object.fromEntries(Array.from({ length: MORTALS }, (_, n) => [`many/plugins/die-${n}.ts`, mortal(n)]))
-  const heddle = await startHeddle(t, { domains: [...DOMAINS, await folderOf(t, files)] })
-  await beside(t, heddle, async () => {
-    // On a busy machine lanes come back too seldom for enough deaths: then they are asked again.
-    for (let n = 0; n < MORTALS || (deathsIn(heddle).length < DEATHS_MIN && n < ASKED_MAX); n++) {
-      // A busy machine may see the first deaths later than the next plugin is asked, and has no lane left.
-      if (n < FIRST_DEATHS) {
-        await until(async () => (await heddle.fetch(`/die/${n}`)).status !== 503, `a lane for request ${n + 1}`)
-        await until(() => deathsIn(heddle).length > n, `death ${n + 1}`)
-        continue
-      }
-      void heddle.fetch(`/die/${n % MORTALS}`)
-      await pause(EVERY_MS)
-    }
-  })
-  assert.ok(deathsIn(heddle).length >= DEATHS_MIN)
-  for (const guilty of guiltyIn(heddle)) assert.match(String(guilty?.plugin), /^many\.Die\d+$/)
   assert.equal(await heddle.stop(), 0)
 })
