@@ -7,7 +7,7 @@ const guilty = z
     plugin: z.string().nullable(),
     handler: z.string().nullable(),
     line: z.string().nullable(),
-    evidence: z.enum(['stack', 'origin', 'alone', 'pattern', 'last']),
+    evidence: z.enum(['stack', 'origin', 'alone', 'last']),
   })
   .nullable()
 const inFlight = z.array(

@@ -171,14 +171,13 @@ export interface BlackBox {
   message: string
   /**
    * The handler that ended the lane, where it can be told. `evidence` says how: by the stack, because it had made the
-   * timer, socket or promise whose callback ended the thread, because nothing else was in flight, because it
-   * alone was there at three deaths of those that had not been seen to do no harm in the minute before (which is no proof: it is tried alone), or because it was the last one to begin. `line` is `file:line:column` of the innermost frame in a domain's folder, `handler` the route or subscriber.
+   * timer, socket or promise whose callback ended the thread, because nothing else was in flight, or because it was the last one to begin. `line` is `file:line:column` of the innermost frame in a domain's folder, `handler` the route or subscriber.
    */
   guilty: {
     plugin: string | null
     handler: string | null
     line: string | null
-    evidence: 'stack' | 'origin' | 'alone' | 'pattern' | 'last'
+    evidence: 'stack' | 'origin' | 'alone' | 'last'
   } | null
   /** Where the thread was, or what it threw, innermost frame first: `function (file:line:column)`. Empty when there was no way to read it. */
   stack: string[]

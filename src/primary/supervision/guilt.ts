@@ -1,4 +1,4 @@
-// Which plugin a death is put down to: proof, or who was there each time. And which plugins the lanes are kept from because of that.
+// Which plugin a death is put down to, where there is proof. And which plugins the lanes are kept from because of that.
 
 import { relative } from 'node:path'
 import type { LogLevel } from '../../contracts/logger.ts'
@@ -12,63 +12,8 @@ import { DeathWindow, type LaneSet } from './lane-set.ts'
 import type { StackFrame } from './stack-probe.ts'
 import { hasJustEnded, originsIn, pluginIn } from './work.ts'
 
-/** Lanes are looked at this often, milliseconds. */
+/** The lanes are placed anew this often, milliseconds: the time of a plugin may be over. */
 const LOOK_MS = 1000
-/** Who was at work without harm does none for this long, as far as deaths are concerned that nothing explains, milliseconds. */
-const HARMLESS_MS = 60_000
-
-/** Plugins that have worked in lanes which went on: what was seen in a lane counts when it is still there at the next look. */
-export class Harmless {
-  readonly #pluginsIn: (lane: Lane) => ReadonlySet<string>
-  #last = new Map<Lane, ReadonlySet<string>>()
-  /** When each was seen to do no harm, by `steadyMs`. */
-  readonly #seenMs = new Map<string, number>()
-
-  constructor(pluginsIn: (lane: Lane) => ReadonlySet<string>) {
-    this.#pluginsIn = pluginsIn
-  }
-
-  look(lanes: readonly Lane[], nowMs: number): void {
-    for (const lane of lanes) for (const plugin of this.#last.get(lane) ?? []) this.#seenMs.set(plugin, nowMs)
-    this.#last = new Map(lanes.map((lane) => [lane, this.#pluginsIn(lane)]))
-  }
-
-  /** It has worked without harm since it has ended a lane last, if it has. */
-  isKnown(plugin: string): boolean {
-    return this.#seenMs.has(plugin)
-  }
-
-  /** The same, within the last minute. */
-  isHarmless(plugin: string, nowMs: number): boolean {
-    return nowMs - (this.#seenMs.get(plugin) ?? Number.NEGATIVE_INFINITY) < HARMLESS_MS
-  }
-
-  /** A plugin has ended a lane: what it did before says no more that it does not. */
-  forget(plugin: string): void {
-    this.#seenMs.delete(plugin)
-  }
-}
-
-/** Deaths that nothing explains count this long, milliseconds. */
-const UNEXPLAINED_MS = 600_000
-/** So many of them, one after the other, tell who was at all of them. */
-export const UNEXPLAINED_DEATHS = 3
-
-export interface UnexplainedDeath {
-  readonly atMs: number
-  readonly plugins: ReadonlySet<string>
-}
-
-/** Who was there at each of several deaths. */
-export const atAll = ([first = [], ...others]: readonly (readonly string[])[]): string[] =>
-  first.filter((name) => others.every((there) => there.includes(name)))
-
-/** The plugins that were there at each of the last deaths, but for those that do no harm. None while there are too few deaths. */
-export function alwaysThere(deaths: readonly UnexplainedDeath[], isHarmless: (plugin: string) => boolean): string[] {
-  const last = deaths.slice(-UNEXPLAINED_DEATHS)
-  if (last.length < UNEXPLAINED_DEATHS) return []
-  return atAll(last.map(({ plugins }) => [...plugins])).filter((plugin) => !isHarmless(plugin))
-}
 
 const pluginsOf = (origins: readonly Origin[]): Set<string> => new Set(origins.map(({ plugin }) => plugin))
 
@@ -119,26 +64,20 @@ interface GuiltOptions {
  */
 export class Guilt {
   readonly circuits: CircuitBreaker
-  readonly harmless: Harmless
   /** Plugins that get a lane of their own. */
   readonly confined = new Marks()
   readonly #options: GuiltOptions
-  #unexplained: UnexplainedDeath[] = []
   readonly #deathsOf = new Map<string, DeathWindow>()
 
   constructor(options: GuiltOptions) {
-    const { lanes, onCircuit } = options
+    const { onCircuit } = options
     this.#options = options
-    this.harmless = new Harmless((lane) => pluginsOf(this.handlersIn(lane)))
     this.circuits = new CircuitBreaker((plugin, open) => {
       // Not among the others: it may well go on as before.
       if (open === null) this.#confine(plugin)
       onCircuit(plugin, open)
     })
-    setInterval(() => {
-      this.harmless.look(lanes.ready, steadyMs())
-      this.#changed()
-    }, LOOK_MS).unref()
+    setInterval(() => this.#changed(), LOOK_MS).unref()
   }
 
   #changed(): void {
@@ -165,33 +104,14 @@ export class Guilt {
 
   // ── deaths ────────────────────────────────────────────────────────────────
 
-  /** Names who is guilty where the black box alone does not tell. */
+  /** In the probation lane a death is of the only plugin that was at work there. */
   name(lane: Lane, box: BlackBox): BlackBox {
-    if (isProved(box) || lane.manifest === null || lane.role === 'quarantine') return box
+    if (isProved(box) || lane.manifest === null || lane.role !== 'probation') return box
     const handlers = this.handlersIn(lane)
-    const isAlone = lane.role === 'probation'
-    const [plugin, ...rivals] = isAlone ? pluginsOf(handlers) : this.#alwaysThere(handlers)
-    if (plugin === undefined) return box
-    if (rivals.length > 0) {
-      if (!isAlone) this.#tryAlone([plugin, ...rivals])
-      return box
-    }
-    const own = handlers.filter((each) => each.plugin === plugin)
-    const handler = own.length === 1 ? own[0]!.handler : null
-    const line = box.guilty?.line ?? null
-    return { ...box, guilty: { plugin, handler, line, evidence: isAlone ? 'alone' : 'pattern' } }
-  }
-
-  #alwaysThere(handlers: readonly Origin[]): string[] {
-    const nowMs = steadyMs()
-    const death = { atMs: nowMs, plugins: pluginsOf(handlers) }
-    this.#unexplained = [...this.#unexplained.filter(({ atMs }) => nowMs - atMs < UNEXPLAINED_MS), death]
-    return alwaysThere(this.#unexplained, (plugin) => this.harmless.isHarmless(plugin, nowMs))
-  }
-
-  #tryAlone(plugins: readonly string[]): void {
-    this.#options.log('WARNING', `Lanes die and nothing tells why: ${plugins.join(', ')} get a lane of their own`)
-    for (const plugin of plugins) this.#confine(plugin)
+    const [plugin, ...others] = pluginsOf(handlers)
+    if (plugin === undefined || others.length > 0) return box
+    const handler = handlers.length === 1 ? handlers[0]!.handler : null
+    return { ...box, guilty: { plugin, handler, line: box.guilty?.line ?? null, evidence: 'alone' } }
   }
 
   /** A plugin blocks a lane, and at most one other lane answers. The stack proves it. */
@@ -205,13 +125,12 @@ export class Guilt {
   /** Confines who is guilty, and counts the death where there is proof. */
   punish(lane: Lane, box: BlackBox): void {
     const { guilty, message } = box
-    if (!guilty?.plugin || guilty.evidence === 'last') return
+    if (!guilty?.plugin || !isProved(box)) return
     const { plugin, line } = guilty
     if (lane.role !== 'quarantine' && lane.manifest !== null) {
-      this.harmless.forget(plugin)
-      if (!isProved(box) || this.#deathsProved(plugin) >= CONFINED_AFTER) this.#confine(plugin)
+      if (this.#deathsProved(plugin) >= CONFINED_AFTER) this.#confine(plugin)
     }
-    if (isProved(box)) this.circuits.recordDeath(plugin, `${message}${line ? ` (${line})` : ''}`)
+    this.circuits.recordDeath(plugin, `${message}${line ? ` (${line})` : ''}`)
   }
 
   /** With this one. */
@@ -224,7 +143,6 @@ export class Guilt {
 
   /** The code of the plugins is new: none is guilty of anything. */
   reset(): void {
-    this.#unexplained = []
     this.#deathsOf.clear()
     this.circuits.reset()
     this.confined.clear()
@@ -277,7 +195,7 @@ export function guiltyOf(end: End): BlackBox['guilty'] {
   return line === null ? null : { plugin: null, handler: null, line, evidence: 'stack' }
 }
 
-/** A pattern is a reason to try a plugin alone, and the work that was begun last is a hint for people. Neither is proof. */
+/** The work that was begun last is a hint for people, and no proof. */
 export function isProved({ guilty }: Pick<BlackBox, 'guilty'>): boolean {
-  return guilty?.plugin != null && guilty.evidence !== 'last' && guilty.evidence !== 'pattern'
+  return guilty?.plugin != null && guilty.evidence !== 'last'
 }

@@ -7,7 +7,6 @@ import { publishOwn } from '../events/event-driver.ts'
 import type { Log } from '../logging/process-log.ts'
 import type { CircuitBreaker } from './circuit-breaker.ts'
 import { type CrashReport, readCrashReports } from './crash-report.ts'
-import { atAll } from './guilt.ts'
 
 /** The event that reports the death of the process before this one. */
 export const PROCESS_DIED = 'runtime.process.died'
@@ -157,7 +156,9 @@ export function setAsideBy(
 }
 
 /** True where nobody but one was there each time, who may have been the cause as well. */
-const isOnlyOne = (there: readonly (readonly string[])[]): boolean => new Set(atAll(there)).size === 1
+function isOnlyOne([first = [], ...others]: readonly (readonly string[])[]): boolean {
+  return new Set(first.filter((name) => others.every((there) => there.includes(name)))).size === 1
+}
 
 function pauseOf(deaths: number): number {
   return deaths < SET_ASIDE_DEATHS ? 0 : Math.min(SET_ASIDE_MAX_MS, SET_ASIDE_MS * 2 ** (deaths - SET_ASIDE_DEATHS))

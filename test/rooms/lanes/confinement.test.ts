@@ -6,20 +6,18 @@ import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { keepAsking } from '../../support/load.ts'
 import { fixtureDomains, SYSTEM_ROUTES } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
-import { allUp, deathsIn, lanesOf } from './deadly.ts'
+import { allUp, deathsIn } from './deadly.ts'
 
 const DOMAINS = [fixtureDomains('frameless'), SYSTEM_ROUTES]
 const CLIENTS = 8
 /** Refused clients wait this long: as long as they are served otherwise, so that shares of requests are shares of time. */
 const RETRY_MS = 20
-/** Long enough to see who works without harm: lanes are looked at once a second. */
-const WARM_UP_MS = 4000
-/** A tenth of it where nothing else runs. Without confinement nobody is served for ten seconds and more. */
+const WARM_UP_MS = 1000
+/** A tenth of it where nothing else runs. */
 const GAP_MAX_MS = 3000
 /** Of those that do not happen to be in a lane as it dies. */
 const SHARE_MIN = 0.99
 
-const guiltyIn = (heddle: Heddle) => deathsIn(heddle).map(guiltIn)
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** Clients of the neighbour that ask one request after another. */
@@ -79,7 +77,7 @@ async function beside(t: TestContext, heddle: Heddle, harm: () => Promise<void>)
   assert.ok(longestGapMs < GAP_MAX_MS, story)
 }
 
-test('beside a plugin whose deaths tell nothing the neighbours are served, and it is named and tried alone', async (t) => {
+test('beside a plugin whose deaths prove nothing the neighbours are served, and nobody is named', async (t) => {
   const heddle = await startHeddle(t, { domains: DOMAINS })
   await beside(t, heddle, async () => {
     for (let n = 1; n <= CIRCUIT_DEATHS; n++) {
@@ -88,11 +86,7 @@ test('beside a plugin whose deaths tell nothing the neighbours are served, and i
       await allUp(heddle)
     }
   })
-  const guilty = guiltyIn(heddle)
-  const named = guilty.findIndex((each) => each?.plugin === 'blind.FallApart')
-  assert.ok(named >= 0 && named < CIRCUIT_DEATHS, JSON.stringify(guilty))
-  assert.ok(!guilty.some((each) => each?.plugin === 'calm.KeepCalm' && each.evidence !== 'last'))
-  const lanes = await lanesOf(heddle)
-  assert.equal(lanes.find(({ role }) => role === 'probation')!.deaths.length > 0, true, 'it was tried alone')
+  const named = deathsIn(heddle).map((line) => guiltIn(line)?.plugin ?? null)
+  assert.ok(!named.includes('calm.KeepCalm'), JSON.stringify(named))
   assert.equal(await heddle.stop(), 0)
 })

@@ -247,7 +247,6 @@ const EVIDENCE = {
   stack: 'it was in the stack',
   origin: 'it had started what failed',
   alone: 'nothing else was in flight',
-  pattern: 'it was there at each of these deaths, and seldom otherwise',
   last: 'it began last, which is a guess',
 }
 
