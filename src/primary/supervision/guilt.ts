@@ -8,7 +8,7 @@ import { steadyMs } from '../../core/schedule/clock.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { Routing } from '../http/routes.ts'
 import { CircuitBreaker, type OpenCircuit } from './circuit-breaker.ts'
-import { DeathWindow, type LaneSet } from './lane-set.ts'
+import type { LaneSet } from './lane-set.ts'
 import type { StackFrame } from './stack-probe.ts'
 import { hasJustEnded, originsIn, pluginIn } from './work.ts'
 
@@ -44,10 +44,6 @@ class Marks {
   }
 }
 
-/** A plugin is confined when it is proved to have ended this many lanes within the window. */
-const CONFINED_AFTER = 2
-const WINDOW_MS = 60_000
-
 interface GuiltOptions {
   readonly routing: Routing
   readonly lanes: LaneSet
@@ -67,7 +63,6 @@ export class Guilt {
   /** Plugins that get a lane of their own. */
   readonly confined = new Marks()
   readonly #options: GuiltOptions
-  readonly #deathsOf = new Map<string, DeathWindow>()
 
   constructor(options: GuiltOptions) {
     const { onCircuit } = options
@@ -127,23 +122,12 @@ export class Guilt {
     const { guilty, message } = box
     if (!guilty?.plugin || !isProved(box)) return
     const { plugin, line } = guilty
-    if (lane.role !== 'quarantine' && lane.manifest !== null) {
-      if (this.#deathsProved(plugin) >= CONFINED_AFTER) this.#confine(plugin)
-    }
+    if (lane.role !== 'quarantine' && lane.manifest !== null) this.#confine(plugin)
     this.circuits.recordDeath(plugin, `${message}${line ? ` (${line})` : ''}`)
-  }
-
-  /** With this one. */
-  #deathsProved(plugin: string): number {
-    const deaths = this.#deathsOf.get(plugin) ?? new DeathWindow(WINDOW_MS)
-    this.#deathsOf.set(plugin, deaths)
-    deaths.add(steadyMs())
-    return deaths.size
   }
 
   /** The code of the plugins is new: none is guilty of anything. */
   reset(): void {
-    this.#deathsOf.clear()
     this.circuits.reset()
     this.confined.clear()
     this.#changed()
