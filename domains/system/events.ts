@@ -7,7 +7,7 @@ const guilty = z
     plugin: z.string().nullable(),
     handler: z.string().nullable(),
     line: z.string().nullable(),
-    evidence: z.enum(['stack', 'origin', 'alone', 'last']),
+    evidence: z.enum(['stack', 'origin', 'alone']),
   })
   .nullable()
 const inFlight = z.array(

@@ -170,14 +170,14 @@ export interface BlackBox {
   reason: DeathReason
   message: string
   /**
-   * The handler that ended the lane, where it can be told. `evidence` says how: by the stack, because it had made the
-   * timer, socket or promise whose callback ended the thread, because nothing else was in flight, or because it was the last one to begin. `line` is `file:line:column` of the innermost frame in a domain's folder, `handler` the route or subscriber.
+   * The handler that is proved to have ended the lane; null where nothing proves it. `evidence` says how: by the stack, because it had made the
+   * timer, socket or promise whose callback ended the thread, or because nothing else was in flight. `line` is `file:line:column` of the innermost frame in a domain's folder, `handler` the route or subscriber.
    */
   guilty: {
     plugin: string | null
     handler: string | null
     line: string | null
-    evidence: 'stack' | 'origin' | 'alone' | 'last'
+    evidence: 'stack' | 'origin' | 'alone'
   } | null
   /** Where the thread was, or what it threw, innermost frame first: `function (file:line:column)`. Empty when there was no way to read it. */
   stack: string[]

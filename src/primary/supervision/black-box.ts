@@ -21,7 +21,7 @@ import { type Guilt, guiltyOf, isProved } from './guilt.ts'
 import type { LaneThread } from './lane-set.ts'
 import { framesOfStack, isOfNode, type StackFrame, shownFrame } from './stack-probe.ts'
 import { BOOT_TIMEOUT_MS, STANDSTILL_GROWTH, type Standstill } from './watchdog.ts'
-import { hasJustEnded, idOf, kindOf, lastBegun, originsIn } from './work.ts'
+import { hasJustEnded, idOf, kindOf, originsIn, unknownCause } from './work.ts'
 
 /** The cause of a lane's end as far as it is known, and the work that it leaves. */
 export interface LaneDeath extends UnfinishedWork {
@@ -101,7 +101,7 @@ function memoryMessage({ heartbeat, watchdog }: LaneThread, memoryMb: number): s
 }
 
 /** Of the report in the log: the whole one is at /system/lanes. */
-const IN_FLIGHT_LOGGED = 3
+const IN_FLIGHT_LOGGED = 10
 const FRAMES_LOGGED = 8
 /** Files of the runtime that read bodies and write answers. They call no handler. */
 const FOR_CLIENTS = /[\\/]runtime[\\/]endpoint[\\/](?:input[\\/]|(?:json-answer|reply|encodings)\.)/
@@ -115,8 +115,6 @@ const hasAftermath = (steps: readonly RawStep[]): boolean =>
 /** The event that reports a lane's death. Its payload is the black box. */
 const LANE_DIED = 'runtime.lane.died'
 const IDENTITY = 'supervisor'
-/** A line where a lane stood still counts for its death so long, milliseconds. */
-const RECENT_MS = 5000
 /** Steps that the log and the event show; `/system/lanes` shows all. */
 const STEPS_REPORTED = 10
 
@@ -140,8 +138,6 @@ export class LaneDeaths {
   readonly #worksOf: WorksOf
   readonly #domains: string[]
   readonly #callNames: NameTable
-  /** Where each lane has stood still last: a heap that is nearly full does so, while it is collected. */
-  readonly #stills = new WeakMap<Lane, { atMs: number; where: string }>()
 
   /** @param worksOf events, jobs and messages of sockets that are in flight in a lane, but for deliveries that it never began */
   constructor(parts: DeathParts, worksOf: WorksOf) {
@@ -185,7 +181,6 @@ export class LaneDeaths {
     const line = stack?.find(({ file }) => this.#isDomainFile(file))
     if (line === undefined) return
     const where = `${relative(process.cwd(), line.file)}:${line.line}:${line.column}`
-    this.#stills.set(lane, { atMs: steadyMs(), where })
     const still_ms = Math.round(stillMs)
     const fields = { lane: lane.index, still_ms, stack: stack!.map(shownFrame).join('\n') }
     const message = `Lane ${lane.index} stood still for ${still_ms} ms (${where})`
@@ -213,7 +208,6 @@ export class LaneDeaths {
         isAloneProof: death.reason !== 'memory' && death.reason !== 'broken' && !hasAftermath(steps),
         files: lane.manifest?.files ?? {},
         isOwnFile: (file) => this.#isDomainFile(file),
-        likely: () => this.#likely(lane, death.reason, begun, steps),
       }),
       stack: death.stack.map((frame) => withoutSecretStrings(shownFrame(frame))),
       stood_still_ms: Math.round(watchdog.stillMs),
@@ -243,34 +237,6 @@ export class LaneDeaths {
       : (originOf(step)?.handler ?? kindOf(step))
   }
 
-  /** The work that was begun last is the best guess only where a handler must have been running: the loop stood still, or the memory ran out. */
-  #likely(
-    lane: Lane,
-    reason: DeathReason,
-    works: readonly WorkInFlight[],
-    steps: readonly RawStep[],
-  ): BlackBox['guilty'] {
-    if (reason === 'stalled' || reason === 'memory') {
-      const last = lastBegun(steps)
-      const id = last === undefined ? null : idOf(last)
-      const work = id === null ? undefined : works.find((each) => each.id?.startsWith(id))
-      if (work !== undefined) return { plugin: work.plugin, handler: work.name, line: null, evidence: 'last' }
-    }
-    return reason === 'memory' ? this.#mostlyAt(lane, steps) : null
-  }
-
-  /** What fills the memory may have been answered long ago. It is a hint who did most of what the lane did at last. */
-  #mostlyAt(lane: Lane, steps: readonly RawStep[]): BlackBox['guilty'] {
-    const still = this.#stills.get(lane)
-    const line = still !== undefined && steadyMs() - still.atMs < RECENT_MS ? still.where : null
-    const origins = steps.map(originsIn(lane, this.#parts.routing)).filter((origin) => origin !== null)
-    const isMost = ({ plugin, handler }: Origin): boolean =>
-      2 * origins.filter((each) => each.plugin === plugin && each.handler === handler).length > origins.length
-    const most = origins.find(isMost)
-    if (most !== undefined) return { ...most, line, evidence: 'last' }
-    return line === null ? null : { plugin: null, handler: null, line, evidence: 'last' }
-  }
-
   #isDomainFile(file: string): boolean {
     return this.#domains.some((directory) => file.startsWith(directory)) && !file.includes('node_modules')
   }
@@ -279,6 +245,7 @@ export class LaneDeaths {
     const { guilty } = box
     const who = [guilty?.handler, guilty?.plugin].find((name) => name != null)
     const where = [who, guilty?.line].filter((part) => part != null).join(' at ')
+    const cause = guilty === null ? unknownCause(box.in_flight, box.in_flight_count) : ` in ${where}`
     const short = { ...box, steps: box.steps.slice(-STEPS_REPORTED) }
     const { kernel, events } = this.#parts
     const { lane, reason, in_flight_count, in_flight } = box
@@ -289,7 +256,7 @@ export class LaneDeaths {
       report: '/system/lanes',
       stack: box.stack.slice(0, FRAMES_LOGGED).join('\n'),
     }
-    const message = `Lane ${box.lane} died: ${box.message}${where === '' ? '' : ` in ${where}`}`
+    const message = `Lane ${box.lane} died: ${box.message}${cause}`
     kernel.writeLog('ERROR', message, IDENTITY, fields)
     publishOwn(IDENTITY, LANE_DIED, { ...short }, (event) => events.driver.publish(event, null), kernel.writeLog)
   }

@@ -300,37 +300,31 @@ function completed(path: string, report: RawReport): CrashReport {
     .map((name) => readFileSync(join(path, name), 'utf8'))
   const isLastResort = last !== null && Date.parse(report.at) - last.atMs < LAST_RESORT_MS
   if (isLastResort && report.signal !== null && report.stalled_ms === null) return ofLastResort(report, last, begun)
-  // It ended by itself: of what its stack tells, or of nothing that was in flight.
-  const handlers = report.signal === null ? [] : begun.filter(({ isStream }) => !isStream)
+  // Somebody from outside may have killed it, and what was in flight has nothing to do with that.
+  const isFromOutside = report.signal === 'SIGKILL' && report.stalled_ms === null
+  // A process that ended by itself ended of what its stack tells, or of nothing that was in flight.
+  const handlers = report.signal === null || isFromOutside ? [] : begun.filter(({ isStream }) => !isStream)
   const still = handlers.filter((each) => (report.stalled_ms === null ? each.isStill : each.lane === PRIMARY_INDEX))
-  // One whose loop stood still rather than another's, and of several the one that was begun last.
-  const running = (still.length > 0 ? still : handlers).at(-1)
+  // One whose loop stood still rather than another's.
+  const works = still.length > 0 ? still : handlers
   const guilty = guiltyOf({
     stack,
     origin: null,
-    bootCulprit: handlers.length === 0 ? bootCulpritOf(report, booting) : null,
-    works: handlers.map(({ work }) => work),
-    isAloneProof: still.length > 0,
+    bootCulprit: handlers.length === 0 && !isFromOutside ? bootCulpritOf(report, booting) : null,
+    works: works.map(({ work }) => work),
+    isAloneProof: true,
     files: names.files,
     isOwnFile: (file) => Object.values(names.files).includes(file),
-    likely: () =>
-      running === undefined
-        ? null
-        : { plugin: running.work.plugin, handler: running.work.name, line: null, evidence: 'last' },
   })
   const plugin = guilty?.plugin ?? null
-  // Somebody from outside may have killed it, and what was in flight has nothing to do with that.
-  const isFromOutside = report.signal === 'SIGKILL' && report.stalled_ms === null
-  const isCertain = plugin !== null && (guilty!.evidence !== 'last' || still.length > 0)
-  const inFlight = begun.filter(({ isStream }) => !isStream).map(({ work }) => work.plugin)
   return {
     ...report,
     message: messageOf(report),
     guilty,
-    lane: plugin === null ? null : (running?.lane ?? PRIMARY_INDEX),
+    lane: plugin === null ? null : guilty!.evidence === 'alone' ? works[0]!.lane : PRIMARY_INDEX,
     in_flight: begun.map(({ work }) => work),
-    suspects: isFromOutside ? [] : isCertain ? [plugin] : [...new Set(inFlight)],
-    booting: isCertain ? [] : [...new Set(booting)],
+    suspects: plugin === null ? [...new Set(works.map(({ work }) => work.plugin))] : [plugin],
+    booting: plugin !== null ? [] : [...new Set(booting)],
     stack: stack.map(shownFrame),
   }
 }

@@ -150,13 +150,11 @@ interface End {
   readonly files: Readonly<Record<string, string>>
   /** True for a file whose lines are worth telling. */
   isOwnFile(file: string): boolean
-  /** The best guess where several were there. */
-  likely(): BlackBox['guilty']
 }
 
 /**
  * The plugin that brought a lane or the process down. The stack is proof, and so is the handler that made the timer, socket or promise whose callback
- * ended the thread; work that was in flight alone is nearly one.
+ * ended the thread, and to have been in flight alone. Null where nothing proves it.
  */
 export function guiltyOf(end: End): BlackBox['guilty'] {
   const { stack, origin, bootCulprit, works, isAloneProof } = end
@@ -171,15 +169,11 @@ export function guiltyOf(end: End): BlackBox['guilty'] {
   const place = line ?? (bootCulprit === null ? null : relative(process.cwd(), bootCulprit))
   if (origin !== null) return { plugin: origin.plugin, handler: origin.handler, line: place, evidence: 'origin' }
   if (bootCulprit !== null) return { plugin: null, handler: null, line: place, evidence: 'alone' }
-  if (works.length === 1) {
-    return { plugin: works[0]!.plugin, handler: works[0]!.name, line, evidence: isAloneProof ? 'alone' : 'last' }
+  if (works.length === 1 && isAloneProof) {
+    return { plugin: works[0]!.plugin, handler: works[0]!.name, line, evidence: 'alone' }
   }
-  const likely = end.likely()
-  if (likely !== null) return { ...likely, line: likely.line ?? line }
   return line === null ? null : { plugin: null, handler: null, line, evidence: 'stack' }
 }
 
-/** The work that was begun last is a hint for people, and no proof. */
-export function isProved({ guilty }: Pick<BlackBox, 'guilty'>): boolean {
-  return guilty?.plugin != null && guilty.evidence !== 'last'
-}
+/** Whoever is named is proved. */
+export const isProved = ({ guilty }: Pick<BlackBox, 'guilty'>): boolean => guilty?.plugin != null

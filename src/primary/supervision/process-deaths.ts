@@ -7,6 +7,7 @@ import { publishOwn } from '../events/event-driver.ts'
 import type { Log } from '../logging/process-log.ts'
 import type { CircuitBreaker } from './circuit-breaker.ts'
 import { type CrashReport, readCrashReports } from './crash-report.ts'
+import { unknownCause } from './work.ts'
 
 /** The event that reports the death of the process before this one. */
 export const PROCESS_DIED = 'runtime.process.died'
@@ -16,7 +17,7 @@ const DEATHS_SHOWN = 5
 const IN_FLIGHT_SHOWN = 50
 /** Older reports are for people alone, milliseconds. */
 const REPORT_AGE_MS = 86_400_000
-/** A plugin is set aside that was there at this many deaths of the process within the window, and no other plugin at all of them. */
+/** A plugin is set aside that is proved to have ended this many processes within the window. */
 export const SET_ASIDE_DEATHS = 3
 const WINDOW_MS = 600_000
 /** For how long, since the last of them. Each further death takes twice as long, up to the longest. */
@@ -111,7 +112,8 @@ export class ProcessDeaths {
     for (const { signal, code, message, guilty, in_flight, at, stderr, lived_ms } of this.#unread) {
       const died: ProcessDied = { signal, code, message, guilty, in_flight: in_flight.slice(0, IN_FLIGHT_SHOWN) }
       const where = [guilty?.handler ?? guilty?.plugin, guilty?.line].filter((part) => part != null).join(' at ')
-      const text = `The process before this one is dead: ${message}${where === '' ? '' : ` in ${where}`}`
+      const cause = guilty === null ? unknownCause(in_flight, in_flight.length) : ` in ${where}`
+      const text = `The process before this one is dead: ${message}${cause}`
       this.#log('ERROR', text, IDENTITY, { ...died, died_at: at, lived_ms, stderr: stderr.join('\n') })
       publishOwn(IDENTITY, PROCESS_DIED, { ...died }, publish, this.#log)
     }
@@ -126,38 +128,38 @@ export class ProcessDeaths {
   }
 }
 
+/** True where nobody but one was there each time, who may have been the cause as well. */
+function isOnlyOne([first = [], ...others]: readonly (readonly string[])[]): boolean {
+  return new Set(first.filter((name) => others.every((there) => there.includes(name)))).size === 1
+}
+
 /**
- * Plugins that were there at several deaths, where no other plugin was at all of these.
+ * Plugins that are proved to have ended several processes.
  * @param reports the oldest first
  */
 export function setAsideBy(
-  reports: readonly Pick<CrashReport, 'at' | 'suspects' | 'message'>[],
+  reports: readonly Pick<CrashReport, 'at' | 'guilty' | 'suspects' | 'message'>[],
   nowMs: number,
 ): SetAside[] {
-  const deaths = new Map<string, { atMs: number; suspects: readonly string[]; message: string }[]>()
-  for (const { at, suspects, message } of reports) {
+  const deaths = new Map<string, { atMs: number; message: string }[]>()
+  for (const { at, guilty, suspects, message } of reports) {
+    const plugin = guilty?.plugin
+    // Also proved is who had a lane ended that did not leave; if somebody killed the process then, it is no suspect.
+    if (plugin == null || !suspects.includes(plugin)) continue
     const atMs = Date.parse(at)
-    for (const plugin of suspects) {
-      const before = deaths.get(plugin) ?? []
-      const last = before.at(-1)
-      // Each death keeps the window of the next one open: a plugin that comes back every few minutes is one case.
-      const isSameCase = last !== undefined && atMs - last.atMs < WINDOW_MS + pauseOf(before.length)
-      deaths.set(plugin, [...(isSameCase ? before : []), { atMs, suspects, message }])
-    }
+    const before = deaths.get(plugin) ?? []
+    const last = before.at(-1)
+    // Each death keeps the window of the next one open: a plugin that comes back every few minutes is one case.
+    const isSameCase = last !== undefined && atMs - last.atMs < WINDOW_MS + pauseOf(before.length)
+    deaths.set(plugin, [...(isSameCase ? before : []), { atMs, message }])
   }
   const found: SetAside[] = []
   for (const [plugin, cases] of deaths) {
     const { atMs, message } = cases.at(-1)!
     const untilMs = atMs + pauseOf(cases.length)
-    const there = cases.map(({ suspects }) => suspects)
-    if (untilMs > nowMs && isOnlyOne(there)) found.push({ plugin, deaths: cases.length, untilMs, message })
+    if (untilMs > nowMs) found.push({ plugin, deaths: cases.length, untilMs, message })
   }
   return found
-}
-
-/** True where nobody but one was there each time, who may have been the cause as well. */
-function isOnlyOne([first = [], ...others]: readonly (readonly string[])[]): boolean {
-  return new Set(first.filter((name) => others.every((there) => there.includes(name)))).size === 1
 }
 
 function pauseOf(deaths: number): number {

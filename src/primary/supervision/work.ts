@@ -2,7 +2,7 @@
 
 import type { FlightStep, WorkInFlight } from '../../contracts/registry.ts'
 import type { Origin } from '../../contracts/tracing.ts'
-import { type RawStep, STEP_CALL, STEP_EVENT, STEP_JOB, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
+import { type RawStep, STEP_EVENT, STEP_JOB, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { RouteEntry, Routing } from '../http/routes.ts'
 
@@ -85,9 +85,16 @@ export function originsIn(lane: Lane, routing: Routing): (step: RawStep) => Orig
   }
 }
 
-/** What was begun last and has not ended; undefined when there is nothing. */
-export const lastBegun = (steps: readonly RawStep[]): RawStep | undefined =>
-  steps.findLast(({ kind, endedMs }) => kind !== STEP_CALL && endedMs === 0)
+/** Work that a line of the log names at most. */
+const NAMED_MAX = 10
+
+/** What the log says where nothing proves who caused a death. @param count of all, of which `works` has the oldest */
+export function unknownCause(works: readonly WorkInFlight[], count: number): string {
+  if (count === 0) return '. The cause is unknown; nothing was in flight'
+  const names = works.slice(0, NAMED_MAX).map(({ name, plugin }) => `${name} (${plugin})`)
+  const rest = count > names.length ? ` and ${count - names.length} more` : ''
+  return `. The cause is unknown; in flight: ${names.join(', ')}${rest}`
+}
 
 /** What a handler has begun counts as there until this long after its end: a timer that it left may still run, milliseconds. */
 const AFTERMATH_MS = 1000

@@ -5,7 +5,8 @@ import type { BlackBox, WorkInFlight } from '../../../src/contracts/registry.ts'
 import { type LaneDeath, LaneDeaths } from '../../../src/primary/supervision/black-box.ts'
 import type { LaneThread } from '../../../src/primary/supervision/lane-set.ts'
 import type { StackFrame } from '../../../src/primary/supervision/stack-probe.ts'
-import { FlightRecorder, STEP_CALL, STEP_EVENT, STEP_REQUEST } from '../../../src/transport/memory/flight-recorder.ts'
+import { unknownCause } from '../../../src/primary/supervision/work.ts'
+import { FlightRecorder, STEP_EVENT, STEP_REQUEST } from '../../../src/transport/memory/flight-recorder.ts'
 import { createNameTable } from '../../../src/transport/memory/name-table.ts'
 import { laneOf } from '../../support/fake-lane.ts'
 
@@ -24,7 +25,7 @@ const work = (id: string, plugin = 'shop.Sell', more: Partial<WorkInFlight> = {}
   ...more,
 })
 
-/** The black box of a lane that died of this, with these events in flight. Its loop has stood still shortly before. */
+/** The black box of a lane that died of this, with these events in flight. */
 function boxOf(
   t: TestContext,
   death: Partial<LaneDeath>,
@@ -43,12 +44,11 @@ function boxOf(
       nameOf: (number: number) => `route ${number}`,
       table: { numbered: (number: number) => ({ method: 'route', path: number, plugin: 'shop.Sell' }) },
     },
-    guilt: { name: (_: unknown, box: BlackBox) => box, punish: ignored, died: ignored },
+    guilt: { name: (_: unknown, box: BlackBox) => box, punish: ignored },
     events: { driver: { publish: ignored } },
     recorders: { history: null },
   }
   const deaths = new LaneDeaths(parts as unknown as ConstructorParameters<typeof LaneDeaths>[0], () => works)
-  deaths.onRecovered(lane, { stillMs: 300, stack: [frame(SELL, 5)] })
   return deaths.onDeath(lane, {
     requests: [],
     unreadDeliveries: new Set(),
@@ -96,48 +96,26 @@ test('a plugin that was being booted is guilty, by its file when there is no lin
   )
 })
 
-test('a lane whose memory is full has most at last of whoever filled it, though all of that was answered', (t) => {
-  const record = (routes: number[]) => (flight: FlightRecorder) => {
-    for (const route of routes) flight.end(flight.begin(STEP_REQUEST, route, 1, 'r', 1000), 1001, false)
-    flight.begin(STEP_CALL, 0, -1, '', 1002)
+test('nobody is named where nothing proves who it was', (t) => {
+  const works = [work('evt_1', 'shop.Sell'), work('evt_2', 'shop.Buy')]
+  for (const reason of ['stalled', 'memory', 'crashed', 'exited'] as const) {
+    assert.equal(boxOf(t, { reason }, works).guilty, null, reason)
+    assert.equal(boxOf(t, { reason }, []).guilty, null, reason)
   }
-  const line = lineIn(SELL, 5)
-  assert.deepEqual(boxOf(t, { reason: 'memory' }, [], record([1, 2, 1])).guilty, {
-    plugin: 'shop.Sell',
-    handler: 'route 1',
-    line,
-    evidence: 'last',
-  })
-  const unknown = { plugin: null, handler: null, line, evidence: 'last' }
-  assert.deepEqual(boxOf(t, { reason: 'memory' }, [], record([1, 2])).guilty, unknown)
-  assert.equal(boxOf(t, { reason: 'crashed' }, [], record([1, 1])).guilty, null)
+  assert.equal(boxOf(t, { reason: 'memory' }, [work('evt_1')]).guilty, null, 'what fills it may be of earlier work')
+  const ended = (flight: FlightRecorder): void => {
+    flight.end(flight.begin(STEP_EVENT, 5, 1, '1', Date.now()), Date.now(), false)
+  }
+  assert.equal(boxOf(t, {}, [work('evt_2')], ended).guilty, null, 'a timer of what has just ended may be the cause')
 })
 
-test('what was begun last and had not ended is the best guess where a handler must have run', (t) => {
-  const works = [work('evt_1', 'shop.Sell'), work('evt_2', 'shop.Buy'), work('evt_3', 'shop.Sell')]
-  const record = (flight: FlightRecorder): void => {
-    flight.begin(STEP_EVENT, 0, 1, '1', 1000)
-    flight.begin(STEP_EVENT, 0, 2, '2', 1001)
-    flight.end(flight.begin(STEP_EVENT, 0, 3, '3', 1002), 1003, false)
-    flight.begin(STEP_CALL, 0, -1, '', 1004)
-  }
-  for (const reason of ['stalled', 'memory'] as const) {
-    assert.deepEqual(boxOf(t, { reason }, works, record).guilty, {
-      plugin: 'shop.Buy',
-      handler: 'event of shop.Buy',
-      line: null,
-      evidence: 'last',
-    })
-  }
-  for (const reason of ['crashed', 'exited'] as const) assert.equal(boxOf(t, { reason }, works, record).guilty, null)
-})
-
-test('nobody is guessed at when the last step is of nothing in flight, or there is none', (t) => {
-  const works = [work('evt_1'), work('evt_2', 'shop.Buy')]
-  const ended = (flight: FlightRecorder): void => void flight.begin(STEP_REQUEST, 0, 9, 'req_gone', 1000)
-  assert.equal(boxOf(t, { reason: 'stalled' }, works, ended).guilty, null)
-  assert.equal(boxOf(t, { reason: 'stalled' }, works).guilty, null)
-  assert.equal(boxOf(t, { reason: 'stalled' }, []).guilty, null)
+test('the log lists what was in flight where the cause is unknown', () => {
+  const [sell, buy] = [work('evt_1'), work('evt_2', 'shop.Buy')]
+  assert.equal(unknownCause([], 0), '. The cause is unknown; nothing was in flight')
+  assert.equal(
+    unknownCause([sell, buy], 3),
+    '. The cause is unknown; in flight: event of shop.Sell (shop.Sell), event of shop.Buy (shop.Buy) and 1 more',
+  )
 })
 
 test('a line of a domain that is no plugin is told, and blames none', (t) => {

@@ -247,7 +247,6 @@ const EVIDENCE = {
   stack: 'it was in the stack',
   origin: 'it had started what failed',
   alone: 'nothing else was in flight',
-  last: 'it began last, which is a guess',
 }
 
 /** What the lane was at work on, with the link to the request that it belongs to. */
