@@ -40,6 +40,8 @@ class RuntimeProcess {
   /** The runtime has served once: its command and its settings are good. */
   #hasEverServed = false
   #hasServed = false
+  /** A debugger is attached to the runtime: no time limit holds. */
+  #isDebugged = false
   /** The guardian has told it to end. */
   #isStopped = false
   /** It has said that it ends to be started again. */
@@ -66,6 +68,7 @@ class RuntimeProcess {
     const { args, env, stderr, onOver } = this.#options
     this.#restartTimer = null
     this.#hasServed = false
+    this.#isDebugged = false
     this.#stallMs = null
     this.#startedMs = Date.now()
     this.#flight.clear()
@@ -134,12 +137,18 @@ class RuntimeProcess {
   }
 
   #onMessage(message) {
-    this.#stallWatch?.alive(message?.isInspected === true)
+    if (message?.type === 'alive') this.#isDebugged = message.isDebugged === true
+    this.#stallWatch?.clock.reset()
     switch (message?.type) {
       case 'guarded': {
         const { stopMs, stallMs, crashReportsDir, crashReportsKept } = message
         this.#told = { stopMs, crashReportsDir, crashReportsKept }
-        this.#stallWatch = new StallWatch(this.#child.pid, stallMs, (stillMs) => this.#onStall(stillMs))
+        this.#stallWatch = new StallWatch(
+          this.#child.pid,
+          stallMs,
+          () => this.#isDebugged,
+          (stillMs) => this.#onStall(stillMs),
+        )
         return
       }
       case 'serving':
@@ -172,6 +181,7 @@ class RuntimeProcess {
     this.#child.kill('SIGCONT')
     const { stopMs } = this.#told
     this.#stopWatch = new ThreadWatch(this.#child.pid, (clock) => {
+      if (this.#isDebugged) return clock.reset()
       if (clock.ms < stopMs) return
       this.#stopWatch.stop()
       const { name, stderr } = this.#options
@@ -285,26 +295,21 @@ class ThreadWatch {
 /** Counts how long the runtime has not said that it lives. */
 class StallWatch extends ThreadWatch {
   hasServed = false
-  #isInspected = false
 
   /**
    * @param pid of the runtime
    * @param limitMs `PRIMARY_STALL_MS`
+   * @param isDebugged whether a debugger may hold the runtime: silence then says nothing
    * @param onStall called once, with the own time in which nothing was heard
    */
-  constructor(pid, limitMs, onStall) {
+  constructor(pid, limitMs, isDebugged, onStall) {
     super(pid, (clock) => {
+      if (isDebugged()) return clock.reset()
       const isAtWork = (clock.cpuMs ?? 0) >= limitMs
-      if (this.#isInspected || clock.ms < limitMs || !(this.hasServed || isAtWork || clock.ms >= BOOT_LIMIT_MS)) return
+      if (clock.ms < limitMs || !(this.hasServed || isAtWork || clock.ms >= BOOT_LIMIT_MS)) return
       this.stop()
       onStall(Math.round(clock.ms))
     })
-  }
-
-  /** @param isInspected a debugger may hold the runtime from now on: silence then says nothing */
-  alive(isInspected = false) {
-    this.#isInspected = isInspected
-    this.clock.reset()
   }
 }
 

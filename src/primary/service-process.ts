@@ -11,7 +11,7 @@ import { requireFolder } from '../runtime/kernel/discover.ts'
 import { requireFreePorts } from './http/listening.ts'
 import type { RuntimeOptions } from './parts.ts'
 import { Runtime } from './runtime.ts'
-import { isInspected } from './supervision/debugger-hold.ts'
+import { isDebugged } from './supervision/debugger.ts'
 
 /** How often the process says that the loop of its primary thread turns, milliseconds. */
 const ALIVE_MS = 1000
@@ -21,7 +21,7 @@ const CRASH_REPORTS_KEPT = 20
 /** What the runtime says to the guardian. Everything else goes on to whoever has started the guardian. */
 type ToGuardian =
   | { type: 'guarded'; stopMs: number; stallMs: number; crashReportsDir: string; crashReportsKept: number }
-  | { type: 'alive'; isInspected: boolean }
+  | { type: 'alive'; isDebugged: boolean }
   | { type: 'serving' }
   /** `ok`: the code that is now on disk runs. */
   | { type: 'reloaded'; ok: boolean }
@@ -135,7 +135,7 @@ export class ServiceProcess {
     this.#tell({ type: 'guarded', stopMs, stallMs, crashReportsDir, crashReportsKept: CRASH_REPORTS_KEPT })
     // Node's own report of an abort, where somebody has asked for one (`--report-on-fatalerror`), belongs to the crash report.
     if (process.report?.reportOnFatalError) process.report.directory = flightDir
-    setInterval(() => this.#tell({ type: 'alive', isInspected: isInspected() }), ALIVE_MS).unref()
+    setInterval(() => this.#tell({ type: 'alive', isDebugged: isDebugged() }), ALIVE_MS).unref()
     const lost = (): void => {
       if (this.#isGuardianLost) return
       this.#isGuardianLost = true
@@ -234,10 +234,13 @@ export class ServiceProcess {
     this.runtime.log('INFO', `${signal}: draining`, 'main')
     const deadlineMs = steadyMs() + this.#settings.shutdownTimeoutMs
     // The process ends even when something hangs: an onStop that never settles, or a thread in a native call.
-    ownLimit(this.#settings.shutdownTimeoutMs + SHUTDOWN_GRACE_MS, () => {
-      this.runtime.log('ERROR', 'The drain did not end in time', 'main')
-      this.end(1)
-    })
+    const limit = (): unknown =>
+      ownLimit(this.#settings.shutdownTimeoutMs + SHUTDOWN_GRACE_MS, () => {
+        if (isDebugged()) return limit()
+        this.runtime.log('ERROR', 'The drain did not end in time', 'main')
+        this.end(1)
+      })
+    limit()
     // The service manager is told before the process is gone, in bounded time.
     Promise.all([this.runtime.stop(), this.#toldStop]).then(
       () => this.end(exitCode, deadlineMs - steadyMs()),

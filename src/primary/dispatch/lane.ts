@@ -107,7 +107,7 @@ export class Lane implements BodySink, BatchListener {
   responsive = true
   /** It works beside a lane that stands still, until that one goes on or has ended. */
   isStandby = false
-  /** How long a debugger has held its thread, all in all. */
+  /** How long a debugger has been attached while it ran. */
   heldMs = 0
   /** 1 at the numbers of the routes that it hosts: a plugin may be up in one lane and not in another, and new code has new routes. */
   readonly hostsRoute = new Uint8Array(ROUTES_MAX)
@@ -236,7 +236,7 @@ export class Lane implements BodySink, BatchListener {
     this.drainRate.sample(nowMs, this.requests.free <= 0)
   }
 
-  /** A debugger has held its thread for so long: what is in flight gets as much time more. */
+  /** A debugger was attached for so long: what is in flight gets as much time more. */
   hold(forMs: number): void {
     this.heldMs += forMs
     this.requests.postpone(forMs)

@@ -15,7 +15,7 @@ export interface SubscriberThread {
   readonly deliveriesInFlight: number
   /** True while its loop stands still. One of its deliveries may be the cause, so none is taken from it before it goes on or dies. */
   readonly isStill: boolean
-  /** How long a debugger has held it, all in all, milliseconds: no delivery is late because of that. */
+  /** How long a debugger has been attached while it ran, milliseconds: no delivery is late because of that. */
   readonly heldMs: number
   /** True when it takes one more delivery. */
   readonly hasRoom: boolean
@@ -180,7 +180,7 @@ export interface Delivery {
   /** The instance that handles it now. */
   instance: SubscriberInstance | null
   readonly queue: DeliveryQueue
-  /** When the attempt counts as failed, milliseconds since the epoch, less what a debugger had held its thread by then. */
+  /** When the attempt counts as failed, milliseconds since the epoch, less the time for which a debugger had been attached by then. */
   deadlineMs: number
   /** Why the attempt before has failed; empty before the first. */
   error: string

@@ -245,17 +245,6 @@ export class LaneRegistrar {
     this.#deaths.onRecovered(lane, standstill)
   }
 
-  /** A debugger holds a lane. */
-  held({ index }: Lane): void {
-    this.log('INFO', `Lane ${index} stands at a breakpoint: nothing in it is late until it goes on`)
-  }
-
-  /** A debugger that is gone has held a lane, which goes on. */
-  forsaken({ index }: Lane): void {
-    const text = `Lane ${index} stood at a breakpoint of a debugger that is gone, and goes on.`
-    this.log('WARNING', `${text} A reload (SIGHUP) ends such breakpoints`)
-  }
-
   /** Handlers that do not settle hold so much of a lane that it is replaced. */
   wornOut(lane: Lane): void {
     const names = this.#parts.guilt.handlersIn(lane).map(({ plugin, handler }) => `${handler} (${plugin})`)

@@ -15,7 +15,7 @@ import { LANE_PROTOCOL, type LaneInit, type ToPrimary, type WarmUp } from '../..
 import type { LaneRole } from '../dispatch/lane.ts'
 import { descriptorsOfPlugins } from '../http/connection-limit.ts'
 import { BarredPlugins } from './circuit-breaker.ts'
-import { isInspected } from './debugger-hold.ts'
+import { isInspected } from './debugger.ts'
 import { LaneChildren } from './lane-children.ts'
 import { permissionFlags } from './lane-permissions.ts'
 import type { LaneRegistrar, LaneRegistrarParts } from './lane-registrar.ts'
@@ -253,8 +253,6 @@ export class LaneStarter {
           startingTimes: () => this.#startingTimes(),
           otherThreadsBytes: () => this.#bytesBeside(lane),
           onRecovered: (standstill) => this.#registrar.recovered(lane, standstill),
-          onHeld: () => this.#registrar.held(lane),
-          onForsaken: () => this.#registrar.forsaken(lane),
         }),
     )
     const { port, bulk, ...memory } = thread.threadSide

@@ -5,7 +5,7 @@ import { isAbsolute, relative } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { ANONYMOUS, pathOf, placeInSource, sourceMap } from '../../core/errors/places.ts'
 import { withTimeout } from '../../core/schedule/waiting.ts'
-import { isInspected } from './debugger-hold.ts'
+import { isInspected } from './debugger.ts'
 import { openThread, type ThreadChannel } from './thread-inspector.ts'
 
 /** Where a function stood: line and column count from 1, in the source as it was written. */

@@ -8,6 +8,7 @@ import type { Holder } from '../../transport/messages.ts'
 import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { describeDeath, type LaneDeath, laneDeath } from './black-box.ts'
 import { CoreShares } from './core-shares.ts'
+import { isDebugged } from './debugger.ts'
 import { stripForLanes } from './lane-permissions.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
 import { type LaneSet, LaneSlot, type LaneThread, type OnDemandLane } from './lane-set.ts'
@@ -38,6 +39,8 @@ export class Supervisor implements ThreadOwner {
   #checkTimer: NodeJS.Timeout | undefined
   readonly #watcher = new Watcher(CHECK_MAX_MS)
   readonly #bootWaiters: (() => void)[] = []
+  /** A debugger is attached: no time limit holds. */
+  #isDebugged = false
 
   /** @param registrar told everything that lanes do */
   constructor(registrar: LaneRegistrar, options: StarterOptions) {
@@ -105,8 +108,15 @@ export class Supervisor implements ThreadOwner {
     this.#watcher.tick()
     this.#options.flightMirror?.beginLook()
     this.coreShares.look(nowMs)
+    this.#lookForDebugger()
     for (const thread of this.#lanes.all) this.#reportingFaults(thread, () => this.#check(thread, nowMs))
     if (!this.#lanes.isStopping) for (const onDemand of this.#lanes.onDemand) this.#checkOnDemand(onDemand, nowMs)
+  }
+
+  #lookForDebugger(): void {
+    const wasDebugged = this.#isDebugged
+    this.#isDebugged = isDebugged()
+    if (wasDebugged && !this.#isDebugged) for (const { watchdog } of this.#lanes.all) watchdog.beginAnew()
   }
 
   #check(thread: LaneThread, nowMs: number): void {
@@ -114,8 +124,8 @@ export class Supervisor implements ThreadOwner {
     if (thread.state !== 'dead') thread.expire(nowMs)
     if (thread.isLost) return this.#checkLeaving(thread)
     if (watchdog.terminationReason !== null) return
-    if (watchdog.isHeld) thread.hold(this.#watcher.elapsedMs)
-    const terminationReason = watchdog.check(nowMs, this.#watcher)
+    if (this.#isDebugged) thread.hold(this.#watcher.elapsedMs)
+    const terminationReason = watchdog.check(nowMs, this.#watcher, this.#isDebugged)
     this.#options.flightMirror?.look(thread, watchdog.stillMs)
     const { requests, sockets } = thread
     const isWornOut = requests.isWornOut(nowMs) || sockets.isWornOut(nowMs)
@@ -153,7 +163,7 @@ export class Supervisor implements ThreadOwner {
 
   #checkLeaving(thread: LaneThread): void {
     const { abort, watchdog } = thread
-    if (abort.signal.aborted) return
+    if (abort.signal.aborted || this.#isDebugged) return
     if (watchdog.checkLeaving(this.#watcher)) return this.#endLate(thread)
     const isLate = watchdog.leavingMs > HANDS_OVER_MS && thread.requestsInFlight === 0
     if (thread.state === 'dying' && isLate) this.#onGone(thread, this.#giveUp(thread))
@@ -169,7 +179,7 @@ export class Supervisor implements ThreadOwner {
 
   async #terminate(thread: LaneThread, reason: TerminationReason): Promise<void> {
     const outcome = await thread.watchdog.terminate(reason)
-    if (thread.isLost || outcome === 'held' || outcome === 'ended') return
+    if (thread.isLost || outcome === 'ended') return
     if (outcome === 'stuck') {
       const unfinished = this.#giveUp(thread)
       return this.#onDeath(thread, null, unfinished)
@@ -184,7 +194,7 @@ export class Supervisor implements ThreadOwner {
     this.#options.dispatcher.rescue(thread)
     this.#replacement.onStill(thread)
     const { watchdog } = thread
-    if (thread.role !== 'regular' || watchdog.isHeld) return
+    if (thread.role !== 'regular') return
     const others = this.#lanes.slots.filter(({ thread: { state, responsive } }) => state === 'ready' && responsive)
     const { ownMs, lastStack } = watchdog
     const afterMs = BLOCKED_MS[others.length] ?? Number.POSITIVE_INFINITY
@@ -320,8 +330,13 @@ export class Supervisor implements ThreadOwner {
       else if (thread.become('draining')) thread.post({ type: 'drain' })
     }
     // A thread whose loop stands still runs no onStop, and one that leaves has none to run.
-    const isWaitedFor = ({ isLost, watchdog }: LaneThread): boolean => !isLost && watchdog.ownMs < STOP_STALL_MS
-    await until(() => !threads.some(isWaitedFor), steadyMs() + timeoutMs)
+    const isWaitedFor = ({ isLost, watchdog }: LaneThread): boolean =>
+      !isLost && (this.#isDebugged || watchdog.ownMs < STOP_STALL_MS)
+    let endMs = steadyMs() + timeoutMs
+    await until(() => {
+      if (this.#isDebugged) endMs = steadyMs() + timeoutMs
+      return steadyMs() >= endMs || !threads.some(isWaitedFor)
+    }, Number.POSITIVE_INFINITY)
     clearInterval(this.#checkTimer)
     this.#giveUpAll()
     await this.#destroyUnused()

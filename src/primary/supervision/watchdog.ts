@@ -5,7 +5,7 @@ import { ThreadClock, type ThreadTimes, type Watcher } from '../../core/schedule
 import { ThreadsTime } from '../../core/schedule/waiting.ts'
 import { memoryLimits } from '../../transport/memory/heartbeat.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import { DebuggerHold, isInspected } from './debugger-hold.ts'
+import { isInspected } from './debugger.ts'
 import { isOfNode, type StackFrame, stackOf, stopThread } from './stack-probe.ts'
 
 /** How often a watchdog checks its lane, milliseconds. */
@@ -56,10 +56,10 @@ const STOPS_MAX = 12
 export type TerminationReason = 'stalled' | 'memory' | 'descriptors' | 'boot'
 
 /**
- * What has become of a thread that was to end: a debugger holds it, so it stays; it was ended; its loop turns, so it can leave, perhaps since
+ * What has become of a thread that was to end: it was ended; its loop turns, so it can leave, perhaps since
  * what ran there was stopped; or it is inside a native call, and is stopped when that is over.
  */
-export type Outcome = 'held' | 'ended' | 'turning' | 'stopped' | 'stuck'
+export type Outcome = 'ended' | 'turning' | 'stopped' | 'stuck'
 
 /** Of the process, and what threads other than the lane's have of it by their own figures. */
 interface Memory {
@@ -83,10 +83,6 @@ export interface WatchdogOptions {
   otherThreadsBytes: () => number
   /** The lane goes on after it stood still for so long that its stack was taken. */
   onRecovered: (standstill: Standstill) => void
-  /** A debugger holds the lane. Called once per standstill. */
-  onHeld: () => void
-  /** A debugger that is gone has held the lane, which goes on. */
-  onForsaken: () => void
 }
 
 const namesNobody = (stack: readonly StackFrame[] | null): boolean =>
@@ -125,8 +121,6 @@ export class Watchdog {
   #probedMs = 0
   /** Where the thread stood early in its present standstill; null when it does not stand still, or its stack could not be taken. */
   lastStack: StackFrame[] | null = null
-  readonly #hold: DebuggerHold
-  #isHoldTold = false
   #isLeaving = false
   /** For how long it has been leaving: its own time where it stands still. */
   leavingMs = 0
@@ -141,7 +135,6 @@ export class Watchdog {
     this.#lane = lane
     this.#options = options
     this.#clock = new ThreadClock(() => lane.heartbeat.times() ?? options.startingTimes())
-    this.#hold = new DebuggerHold(options.onForsaken)
     this.#atBirth = this.#memory()
   }
 
@@ -150,9 +143,10 @@ export class Watchdog {
     return this.stillMs < UNRESPONSIVE_MS
   }
 
-  /** True while a debugger holds the lane: it is not ended, and nothing in it is late. */
-  get isHeld(): boolean {
-    return this.#hold.isHeld
+  /** A debugger that may have held the lane is gone. */
+  beginAnew(): void {
+    this.ownMs = 0
+    this.#bootingMs = 0
   }
 
   /** The lane begins to boot its next plugin. */
@@ -188,30 +182,24 @@ export class Watchdog {
 
   /**
    * Checks the lane. Called every CHECK_MS.
+   * @param isDebugged a debugger may hold the lane: it has no time limit
    * @returns why the thread has to be ended (`terminate`), or null
    */
-  check(nowMs: number, watcher: Watcher): TerminationReason | null {
+  check(nowMs: number, watcher: Watcher, isDebugged: boolean): TerminationReason | null {
     if (this.#lane.state === 'starting') {
       // Its code runs no more, but the thread may wait for native work to end.
       if (this.#lane.flight.hasExitReport) this.#options.abort.abort()
-      return this.#checkBoot(watcher)
+      return this.#checkBoot(watcher, isDebugged)
     }
     const { beats } = this.#lane.heartbeat
-    if (beats === this.#seenBeats) return this.#checkStandstill(nowMs, watcher)
+    if (beats === this.#seenBeats) return this.#checkStandstill(nowMs, watcher, isDebugged)
     this.#endStandstill()
     return this.#checkMemory()
   }
 
-  /** Takes the stack and stops what runs, so that the thread can leave; one that boots is ended. Does nothing when a debugger holds it. */
+  /** Takes the stack and stops what runs, so that the thread can leave; one that boots is ended. */
   async terminate(reason: TerminationReason): Promise<Outcome> {
     this.terminationReason = reason
-    if (reason !== 'memory' && reason !== 'descriptors' && this.bootFault === null && isInspected()) {
-      if (await this.#hold.ask(this.#lane.heartbeat.threadId)) {
-        this.terminationReason = null
-        this.#bootingMs = 0
-        return 'held'
-      }
-    }
     this.cpuMsWhileStill = this.#cpuMsStill
     if (reason === 'boot') {
       this.stack = await this.bootStack()
@@ -304,11 +292,15 @@ export class Watchdog {
   }
 
   /** Each plugin has its time, and a loop that does not end the time of any loop. */
-  #checkBoot(watcher: Watcher): TerminationReason | null {
+  #checkBoot(watcher: Watcher, isDebugged: boolean): TerminationReason | null {
     this.#bootingMs += this.#look(watcher)
     const stallMs = Math.max(BOOT_STALL_MIN_MS, this.#options.settings.laneStallMs)
+    if (isDebugged) {
+      this.ownMs = Math.min(this.ownMs, stallMs)
+      this.#bootingMs = Math.min(this.#bootingMs, BOOT_TIMEOUT_MS)
+    }
     // Before the first plugin there is nothing that loops: the runtime loads, on a slow machine for seconds.
-    if (this.#hasPlugin && this.ownMs > stallMs && !isInspected())
+    if (this.#hasPlugin && this.ownMs > stallMs)
       this.bootFault ??= `its loop stood still for ${Math.round(this.ownMs)} ms while it booted`
     this.bootFault ??= this.#bootMemoryFault()
     return this.bootFault !== null || this.#bootingMs > BOOT_TIMEOUT_MS ? 'boot' : null
@@ -352,33 +344,24 @@ export class Watchdog {
     return heartbeat.heapBytes > heapBytes || heartbeat.externalBytes > externalBytes ? 'memory' : null
   }
 
-  #checkStandstill(nowMs: number, watcher: Watcher): TerminationReason | null {
+  #checkStandstill(nowMs: number, watcher: Watcher, isDebugged: boolean): TerminationReason | null {
     const { laneMemoryMb, laneStallMs } = this.#options.settings
     const wasResponsive = this.isResponsive
     this.#look(watcher)
     if (this.isResponsive) return null
     if (wasResponsive) this.#atStandstill = this.#memory()
-    if (this.stillMs >= PROBE_MS && isInspected()) this.#hold.look(this.#lane.heartbeat.threadId, nowMs)
+    // A standby may still help.
+    if (isDebugged) this.ownMs = Math.min(this.ownMs, laneStallMs / 2)
     else this.#probeStack(nowMs)
-    if (this.#hold.isHeld) return this.#stayHeld()
     if (this.ownMs >= laneStallMs) return 'stalled'
     // The lane's own figures are out of date: it has no turn to write them in.
     return this.#bytesGrownSince(this.#atStandstill) > STANDSTILL_GROWTH * laneMemoryMb * MIB ? 'memory' : null
   }
 
-  /** When the debugger lets it go it has half of its time left. Until then a standby may help. */
-  #stayHeld(): null {
-    const halfMs = this.#options.settings.laneStallMs / 2
-    this.stillMs = Math.min(this.stillMs, halfMs)
-    this.ownMs = Math.min(this.ownMs, halfMs)
-    if (!this.#isHoldTold) this.#options.onHeld()
-    this.#isHoldTold = true
-    return null
-  }
-
-  /** Takes the stack once per standstill, as soon as that is long enough. */
+  /** Takes the stack once per standstill, as soon as that is long enough. A thread that a debugger has left at a breakpoint goes on with it. */
   #probeStack(nowMs: number): void {
-    const isDue = this.ownMs >= PROBE_MS && this.#probe === null && nowMs - this.#probedMs > PROBE_PAUSE_MS
+    const pauseMs = isInspected() ? 0 : PROBE_PAUSE_MS
+    const isDue = this.ownMs >= PROBE_MS && this.#probe === null && nowMs - this.#probedMs > pauseMs
     if (!isDue) return
     this.#probedMs = nowMs
     const probe = stackOf(this.#lane.heartbeat.threadId)
@@ -394,8 +377,6 @@ export class Watchdog {
     this.#turned()
     this.#probe = null
     this.lastStack = null
-    this.#hold.over()
-    this.#isHoldTold = false
     if (probe !== null) void probe.then((stack) => this.#options.onRecovered({ stillMs, stack }))
   }
 

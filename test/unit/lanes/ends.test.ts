@@ -51,7 +51,6 @@ function onDemand(t: TestContext) {
   const options = { index: 1, role: 'probation', generation: 0, maxInFlight: 16, listener: DEAF } as const
   const watched = {
     isResponsive: true,
-    isHeld: false,
     terminationReason: null,
     check: () => null,
     checkLeaving: () => false,

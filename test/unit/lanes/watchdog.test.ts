@@ -17,7 +17,7 @@ function standingStill(otherBytes: () => number): Watchdog {
     startingTimes: () => null,
     otherThreadsBytes: otherBytes,
   } as unknown as WatchdogOptions)
-  for (let n = 0; n < 5; n++) assert.equal(watchdog.check(0, TICK), null)
+  for (let n = 0; n < 5; n++) assert.equal(watchdog.check(0, TICK, false), null)
   assert.equal(watchdog.isResponsive, false)
   return watchdog
 }
@@ -26,12 +26,23 @@ test('a lane that stands still while a thread ends is not taken for who has its 
   let bytes = GIB
   const watchdog = standingStill(() => bytes)
   bytes = 0
-  assert.equal(watchdog.check(0, TICK), null)
+  assert.equal(watchdog.check(0, TICK, false), null)
 })
 
 test('what the process has more while a lane stands still, and no other thread has, is the lane’s', () => {
   const watchdog = standingStill(() => 0)
   const grown = Buffer.alloc(200 << 20, 1)
-  assert.equal(watchdog.check(0, TICK), 'memory')
+  assert.equal(watchdog.check(0, TICK, false), 'memory')
   assert.equal(grown.length, 200 << 20)
+})
+
+test('a lane that stands still while a debugger is attached is not stalled, and its time begins anew afterwards', () => {
+  const watchdog = standingStill(() => 0)
+  const ticks = (count: number, isDebugged: boolean): unknown[] =>
+    Array.from({ length: count }, () => watchdog.check(0, TICK, isDebugged)).filter((reason) => reason !== null)
+  assert.deepEqual(ticks(1000, true), [])
+  assert.equal(watchdog.isResponsive, false, 'others take its work')
+  watchdog.beginAnew()
+  assert.deepEqual(ticks(10_000 / 20 - 1, false), [])
+  assert.deepEqual(ticks(1, false), ['stalled'])
 })
