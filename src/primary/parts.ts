@@ -22,7 +22,7 @@ import { Routing, routeInfo } from './http/routes.ts'
 import { Jobs } from './jobs/jobs.ts'
 import type { ProcessLog } from './logging/process-log.ts'
 import { FlightMirror } from './supervision/crash-report.ts'
-import { Guilt } from './supervision/guilt.ts'
+import { Isolation } from './supervision/isolation.ts'
 import { LaneRegistrar } from './supervision/lane-registrar.ts'
 import { LaneSet } from './supervision/lane-set.ts'
 import { ProcessDeaths } from './supervision/process-deaths.ts'
@@ -106,8 +106,8 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
   const gates = { lanes: dispatcher, local: localWorker }
   const listener = new Listener({ settings, log, routes: routing.table, ...gates, hub, health })
 
-  // Who is kept from the lanes.
-  const guilt: Guilt = new Guilt({
+  // Plugins with a lane of their own, and those that are disabled.
+  const isolation: Isolation = new Isolation({
     routing,
     lanes,
     onCircuit: (plugin, open) => {
@@ -117,15 +117,15 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
       if (open !== null) log('ERROR', `Plugin ${plugin}: ${open.reason}`, 'supervisor')
       else log('WARNING', `Plugin ${plugin} is tried again`, 'supervisor')
     },
-    onChange: () => placeRequests({ lanes, guilt, routing, dispatcher, events }),
+    onChange: () => placeRequests({ lanes, isolation, routing, dispatcher, events }),
     log: (level, message) => log(level, message, 'supervisor'),
   })
-  processDeaths?.setAside(guilt.circuits)
+  processDeaths?.disablePlugins(isolation.circuits)
 
   const jobs = new Jobs({
     enabled: settings.schedulerEnabled,
     lanes: () => lanes.ready,
-    isPaused: (plugin) => guilt.circuits.isOpen(plugin),
+    isPaused: (plugin) => isolation.circuits.isOpen(plugin),
     database: () => {
       const database = logDatabaseOf(toolbox.get('db'))
       // Which process has the event log of a file says nothing of the jobs.
@@ -174,7 +174,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     localWorker,
     dispatcher,
     listener,
-    guilt,
+    isolation,
     jobs,
     recorders,
     services,

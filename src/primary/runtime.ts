@@ -283,7 +283,7 @@ export class Runtime {
 
   async #replaceLanes(): Promise<string | null> {
     if (!this.isServing) return 'the process is starting or stopping'
-    const { events, guilt, registrar, supervisor, health, snapshots } = this.#parts
+    const { events, isolation, registrar, supervisor, health, snapshots } = this.#parts
     const startedMs = steadyMs()
     let error: string | null = null
     try {
@@ -291,7 +291,7 @@ export class Runtime {
       await supervisor.reload()
       events.hub.forgetNames()
       registrar.codeChanged()
-      guilt.reset()
+      isolation.reset()
     } catch (thrown) {
       error = messageOf(thrown)
     }

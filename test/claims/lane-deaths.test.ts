@@ -2,7 +2,7 @@ import { describe } from 'node:test'
 import { shareDeadly } from '../rooms/lanes/deadly.ts'
 import { GREW, MEMORY_ENV, STALL_MS, testWay, type Way } from '../rooms/lanes/ended-ways.ts'
 
-/** As many as one service survives without a pause: with the last of them the plugin is set aside. */
+/** As many as one service survives without a pause: with the last of them the plugin is disabled. */
 const AT_ONCE: readonly Way[] = [
   ['spin', 'stalled', 504, /stood still for \d+ ms/, 'for (;;) leak.kept.length = 0'],
   ['regex', 'stalled', 504, /stood still/, '/^(a+)+$/'],

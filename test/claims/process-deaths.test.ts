@@ -92,7 +92,7 @@ test('what V8 aborts is named by the next process', async (t) => {
     assert.equal(guilty?.plugin, PLUGIN)
   })
 
-  await t.test('a plugin that ends one process after the other is set aside, and the rest is served', async () => {
+  await t.test('a plugin that ends one process after the other is disabled, and the rest is served', async () => {
     await heddle.die('/abort/split')
     await replaced()
     const refused = await heddle.fetch('/abort/split')

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CIRCUIT_DEATHS } from '../../src/primary/supervision/circuit-breaker.ts'
+import { CIRCUIT_CRASHES } from '../../src/primary/supervision/circuit-breaker.ts'
 import { allUp, deathsIn, publish, startDeadly } from '../rooms/lanes/deadly.ts'
 import { until } from '../support/until.ts'
 
-test('a plugin that brings down five lanes is set aside: 503, its events wait, it is tried again; nobody else notices', async (t) => {
+test('a plugin that crashes five lanes is disabled: 503, its events wait, it is tried again; nobody else notices', async (t) => {
   const heddle = await startDeadly(t)
-  for (let n = 1; n <= CIRCUIT_DEATHS; n++) {
+  for (let n = 1; n <= CIRCUIT_CRASHES; n++) {
     assert.equal((await heddle.json('/harm/exit')).status, 500)
     await until(() => deathsIn(heddle).length === n, `death ${n}`)
     await allUp(heddle)
@@ -22,7 +22,7 @@ test('a plugin that brings down five lanes is set aside: 503, its events wait, i
   assert.equal(plugins['harm.DoHarm'].status, 'DEAD')
   assert.match(
     plugins['harm.DoHarm'].error,
-    /^Set aside until .*: its handlers brought down 5 lanes in 60 s; last: process\.exit\(3\) was called \(.*do-harm\.ts:\d+:\d+\)$/,
+    /^Disabled until .*: its handlers crashed 5 lanes in 60 s; last: process\.exit\(3\) was called \(.*do-harm\.ts:\d+:\d+\)$/,
   )
   assert.equal(plugins['peace.KeepPeace'].status, 'OK')
 

@@ -17,7 +17,8 @@ import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { workOf } from '../dispatch/request-slots.ts'
 import { type EventDriver, publishOwn } from '../events/event-driver.ts'
 import type { Routing } from '../http/routes.ts'
-import { type Guilt, guiltyOf, isProved } from './guilt.ts'
+import { causeOf } from './cause.ts'
+import type { Isolation } from './isolation.ts'
 import type { LaneThread } from './lane-set.ts'
 import { framesOfStack, isOfNode, type StackFrame, shownFrame } from './stack-probe.ts'
 import { BOOT_TIMEOUT_MS, STANDSTILL_GROWTH, type Standstill } from './watchdog.ts'
@@ -121,7 +122,7 @@ const STEPS_REPORTED = 10
 interface DeathParts {
   readonly kernel: ThreadKernel
   readonly routing: Routing
-  readonly guilt: Guilt
+  readonly isolation: Isolation
   readonly events: { readonly driver: EventDriver }
   readonly recorders: { readonly history: ProcessHistory | null }
 }
@@ -132,7 +133,7 @@ type WorksOf = (lane: Lane, unread: ReadonlySet<number>) => WorkInFlight[]
 export const answerOf = ({ reason }: BlackBox): ErrorCode =>
   reason === 'stalled' ? 'HTTP_LANE_STALLED' : 'HTTP_INTERNAL'
 
-/** Handles the death of a lane: reads and reports its black box, and answers the requests of who is guilty. */
+/** Handles the death of a lane: reads and reports its black box, and answers the requests of the plugin that caused it. */
 export class LaneDeaths {
   readonly #parts: DeathParts
   readonly #worksOf: WorksOf
@@ -147,16 +148,16 @@ export class LaneDeaths {
     this.#callNames = new NameTable(parts.kernel.shared.names)
   }
 
-  /** A lane has died, or is dying: who is guilty of it is known, and gets his answers. Everybody else may still get theirs. */
+  /** A lane has died, or is dying. Requests of the plugin that caused it fail now; others may still be answered. */
   onDeath(lane: LaneThread, death: LaneDeath): BlackBox {
-    const { guilt, recorders } = this.#parts
+    const { isolation, recorders } = this.#parts
     const shown = this.#boxOf(lane, death)
-    const box = this.#isUnproved(lane, death, shown) ? { ...shown, guilty: null } : guilt.name(lane, shown)
+    const box = this.#isUnproved(lane, death, shown) ? { ...shown, guilty: null } : isolation.attribute(lane, shown)
     this.#report(box)
     recorders.history?.died(box, new Map(death.requests.map(({ exchange: { requestId, key } }) => [requestId, key])))
-    // Who ends lanes by its boot is left out of those that start: it needs no other punishment.
-    if (death.bootCulprit === null) guilt.punish(lane, box)
-    if (isProved(box)) lane.failRequestsOf(box.guilty!.plugin!, answerOf(box))
+    // A plugin that crashes lanes by its boot is left out of the next ones.
+    if (death.bootCulprit === null) isolation.recordCrash(lane, box)
+    if (box.guilty?.plugin != null) lane.failRequestsOf(box.guilty.plugin, answerOf(box))
     return box
   }
 
@@ -202,7 +203,7 @@ export class LaneDeaths {
       lane: lane.index,
       reason: death.reason,
       message: withoutSecretStrings(death.message),
-      guilty: guiltyOf({
+      guilty: causeOf({
         ...death,
         works: begun,
         isAloneProof: death.reason !== 'memory' && death.reason !== 'broken' && !hasAftermath(steps),

@@ -1,10 +1,10 @@
-// What is kept from killing again: plugins whose circuit is open, and those barred at boot.
+// Disables plugins that keep crashing lanes: by their handlers for a while, by their boot until there is new code.
 
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { DeathWindow, type LaneThread } from './lane-set.ts'
 
-/** The circuit of a plugin opens when its handlers bring down this many lanes within the window. */
-export const CIRCUIT_DEATHS = 5
+/** The circuit of a plugin opens after this many proved crashes within the window. */
+export const CIRCUIT_CRASHES = 5
 export const CIRCUIT_WINDOW_MS = 60_000
 /** How long a circuit stays open at first. Each further time takes twice as long, up to the longest. */
 export const CIRCUIT_OPEN_MS = 10_000
@@ -12,12 +12,12 @@ export const CIRCUIT_MAX_OPEN_MS = 600_000
 
 /** One plugin's circuit: closed, open while the timer runs, then half open until `halfOpenUntilMs`. */
 interface Circuit {
-  readonly deaths: DeathWindow
+  readonly crashes: DeathWindow
   /** How often it has opened in a row. */
   openings: number
   /** Runs while the circuit is open. */
   timer: NodeJS.Timeout | null
-  /** One more death before this time opens the circuit again. Milliseconds since the epoch. */
+  /** One more crash before this time opens the circuit again. Milliseconds since the epoch. */
   halfOpenUntilMs: number
 }
 
@@ -27,7 +27,7 @@ export interface OpenCircuit {
   reason: string
 }
 
-/** Plugins whose handlers bring down lane after lane get no work for a growing pause, so that all others keep the lanes. */
+/** Disables a plugin whose handlers crash lane after lane, each time for longer. */
 export class CircuitBreaker {
   readonly #circuits = new Map<string, Circuit>()
   readonly #onChange: (plugin: string, open: OpenCircuit | null) => void
@@ -37,26 +37,26 @@ export class CircuitBreaker {
     this.#onChange = onChange
   }
 
-  /** A handler of this plugin has brought down a lane. @param cause what happened, with its line */
-  recordDeath(plugin: string, cause: string, nowMs = Date.now()): void {
+  /** A handler of this plugin has crashed a lane. @param cause what happened, with its line */
+  recordCrash(plugin: string, cause: string, nowMs = Date.now()): void {
     const circuit = this.#circuitOf(plugin)
-    circuit.deaths.add(nowMs)
+    circuit.crashes.add(nowMs)
     if (circuit.timer !== null) return
     const isHalfOpen = nowMs < circuit.halfOpenUntilMs
-    if (!isHalfOpen && circuit.deaths.size < CIRCUIT_DEATHS) return
+    if (!isHalfOpen && circuit.crashes.size < CIRCUIT_CRASHES) return
     if (!isHalfOpen) circuit.openings = 0
     const openMs = Math.min(CIRCUIT_MAX_OPEN_MS, CIRCUIT_OPEN_MS * 2 ** circuit.openings)
-    const count = isHalfOpen ? 'another lane' : `${circuit.deaths.size} lanes in ${CIRCUIT_WINDOW_MS / 1000} s`
-    this.setAside(plugin, nowMs + openMs, `its handlers brought down ${count}; last: ${cause}`, nowMs)
+    const count = isHalfOpen ? 'another lane' : `${circuit.crashes.size} lanes in ${CIRCUIT_WINDOW_MS / 1000} s`
+    this.disable(plugin, nowMs + openMs, `its handlers crashed ${count}; last: ${cause}`, nowMs)
   }
 
   /** Opens a circuit, unless it is open. @param untilMs since the epoch */
-  setAside(plugin: string, untilMs: number, why: string, nowMs = Date.now()): void {
+  disable(plugin: string, untilMs: number, why: string, nowMs = Date.now()): void {
     const circuit = this.#circuitOf(plugin)
     if (circuit.timer !== null) return
     circuit.openings++
     circuit.timer = setTimeout(() => this.#halfOpen(plugin, circuit), untilMs - nowMs).unref()
-    this.#onChange(plugin, { untilMs, reason: `Set aside until ${new Date(untilMs).toISOString()}: ${why}` })
+    this.#onChange(plugin, { untilMs, reason: `Disabled until ${new Date(untilMs).toISOString()}: ${why}` })
   }
 
   isOpen(plugin: string): boolean {
@@ -76,7 +76,7 @@ export class CircuitBreaker {
   #circuitOf(plugin: string): Circuit {
     let circuit = this.#circuits.get(plugin)
     if (circuit === undefined) {
-      circuit = { deaths: new DeathWindow(CIRCUIT_WINDOW_MS), openings: 0, timer: null, halfOpenUntilMs: 0 }
+      circuit = { crashes: new DeathWindow(CIRCUIT_WINDOW_MS), openings: 0, timer: null, halfOpenUntilMs: 0 }
       this.#circuits.set(plugin, circuit)
     }
     return circuit
@@ -84,15 +84,15 @@ export class CircuitBreaker {
 
   #halfOpen(plugin: string, circuit: Circuit): void {
     circuit.timer = null
-    circuit.deaths.clear()
+    circuit.crashes.clear()
     circuit.halfOpenUntilMs = Date.now() + CIRCUIT_WINDOW_MS
     this.#onChange(plugin, null)
   }
 }
 
-/** What a boot has left behind bars its plugin at once when it ends a lane so soon after that, milliseconds. */
+/** A crash this soon after the boot, by what the boot has left behind, bars the plugin at once, milliseconds. */
 const BOOT_AFTERMATH_MS = 10_000
-/** Later than that it takes this many deaths within the window. */
+/** Later it takes this many crashes within the window. */
 const LATE_DEATHS = 2
 const WINDOW_MS = 60_000
 
@@ -104,7 +104,7 @@ interface BootDeath {
   readonly bootCulprit: string | null
 }
 
-/** Plugins whose boot, or what that has left behind, ends lanes, or that replace builtins: lanes start without them until there is new code. */
+/** Plugins whose boot, or what it left behind, crashes lanes, or that replace builtins. Lanes start without them until there is new code. */
 export class BarredPlugins {
   /** Why each is left out, by file. */
   reasons: Readonly<Record<string, string>>

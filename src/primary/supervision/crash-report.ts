@@ -12,7 +12,7 @@ import {
 } from '../../transport/memory/flight-recorder.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { Routing } from '../http/routes.ts'
-import { guiltyOf, isProved } from './guilt.ts'
+import { causeOf } from './cause.ts'
 import { framesOfStack, shownFrame } from './stack-probe.ts'
 import { CHECK_MS } from './watchdog.ts'
 import { laneNames, namedWork, routeNames, type WorkNames, workOfStep } from './work.ts'
@@ -26,7 +26,7 @@ const PRIMARY_FILE = 'primary.flight'
 const FLIGHT_ENDING = '.flight'
 /** As in src/guardian/crash-report.cjs. */
 const PROCESS_PREFIX = 'process-'
-const LAST_RESORT_FILE = 'last-resort.json'
+const FORCED_FILE = 'forced-termination.json'
 
 interface Entry {
   readonly path: string
@@ -38,7 +38,7 @@ interface Entry {
 }
 
 /** A thread that is ended from outside, though native calls of it may be under way, which can end the process. */
-interface LastResort {
+interface ForcedTermination {
   atMs: number
   lane: number
   /** Why the lane had to leave; null where there is only new code. */
@@ -96,15 +96,15 @@ export class FlightMirror {
   }
 
   /** The thread of a lane is about to be ended, which may cost the process. @param box why the lane had to leave */
-  lastResort({ index }: Lane, box: BlackBox | null): void {
-    const last: LastResort = {
+  noteForcedTermination({ index }: Lane, box: BlackBox | null): void {
+    const last: ForcedTermination = {
       atMs: Date.now(),
       lane: index,
       message: box?.message ?? null,
       guilty: box?.guilty ?? null,
     }
     try {
-      writeFileSync(join(this.folder, LAST_RESORT_FILE), JSON.stringify(last), { mode: 0o600 })
+      writeFileSync(join(this.folder, FORCED_FILE), JSON.stringify(last), { mode: 0o600 })
     } catch {
       // The folder is gone with the guardian, and this process is about to end.
     }
@@ -180,7 +180,7 @@ const REPORT_FILE = 'report.json'
 /** Lines with which V8 and Node say why they end the process, as far as they are worth a message. */
 const FATAL_LINE = /^(?:# Fatal (?!error in)|FATAL ERROR: |\w*Error: )/
 /** The process has died of the end of a thread that came at most so long before, milliseconds: it waits for native calls first. */
-const LAST_RESORT_MS = 10_000
+const FORCED_MS = 10_000
 /** The primary thread is no lane. */
 const PRIMARY_INDEX = -1
 
@@ -292,14 +292,14 @@ function completed(path: string, report: RawReport): CrashReport {
     .filter((name) => name.endsWith(FLIGHT_ENDING))
     .flatMap((name) => begunIn(path, name, names, Date.parse(report.at)))
     .sort((a, b) => a.begunMs - b.begunMs)
-  const last = parsed<LastResort>(join(path, LAST_RESORT_FILE))
+  const last = parsed<ForcedTermination>(join(path, FORCED_FILE))
   const stack = report.code === null ? [] : framesOfStack(report.stderr.join('\n'))
   const booting = readdirSync(path)
     // Where the primary stood still it was none of the lanes' plugins.
     .filter((name) => name.endsWith(report.stalled_ms === null ? BOOTING_ENDING : PRIMARY_FILE + BOOTING_ENDING))
     .map((name) => readFileSync(join(path, name), 'utf8'))
-  const isLastResort = last !== null && Date.parse(report.at) - last.atMs < LAST_RESORT_MS
-  if (isLastResort && report.signal !== null && report.stalled_ms === null) return ofLastResort(report, last, begun)
+  const isForced = last !== null && Date.parse(report.at) - last.atMs < FORCED_MS
+  if (isForced && report.signal !== null && report.stalled_ms === null) return ofForcedTermination(report, last, begun)
   // Somebody from outside may have killed it, and what was in flight has nothing to do with that.
   const isFromOutside = report.signal === 'SIGKILL' && report.stalled_ms === null
   // A process that ended by itself ended of what its stack tells, or of nothing that was in flight.
@@ -307,7 +307,7 @@ function completed(path: string, report: RawReport): CrashReport {
   const still = handlers.filter((each) => (report.stalled_ms === null ? each.isStill : each.lane === PRIMARY_INDEX))
   // One whose loop stood still rather than another's.
   const works = still.length > 0 ? still : handlers
-  const guilty = guiltyOf({
+  const guilty = causeOf({
     stack,
     origin: null,
     bootCulprit: handlers.length === 0 && !isFromOutside ? bootCulpritOf(report, booting) : null,
@@ -329,8 +329,8 @@ function completed(path: string, report: RawReport): CrashReport {
   }
 }
 
-/** Whoever has brought a lane to its end has ended the process, too, and not whose native call was under way. */
-function ofLastResort(report: RawReport, last: LastResort, begun: readonly Begun[]): CrashReport {
+/** The plugin that crashed the lane has ended the process as well, not the one whose native call was pending. */
+function ofForcedTermination(report: RawReport, last: ForcedTermination, begun: readonly Begun[]): CrashReport {
   const { lane, guilty } = last
   const why = last.message === null ? '' : `, for ${last.message}`
   return {
@@ -339,7 +339,7 @@ function ofLastResort(report: RawReport, last: LastResort, begun: readonly Begun
     guilty,
     lane,
     in_flight: begun.map(({ work }) => work),
-    suspects: isProved(last) && report.signal !== 'SIGKILL' ? [guilty!.plugin!] : [],
+    suspects: guilty?.plugin != null && report.signal !== 'SIGKILL' ? [guilty.plugin] : [],
     booting: [],
     stack: [],
   }

@@ -247,7 +247,7 @@ export class LaneRegistrar {
 
   /** Handlers that do not settle hold so much of a lane that it is replaced. */
   wornOut(lane: Lane): void {
-    const names = this.#parts.guilt.handlersIn(lane).map(({ plugin, handler }) => `${handler} (${plugin})`)
+    const names = this.#parts.isolation.handlersIn(lane).map(({ plugin, handler }) => `${handler} (${plugin})`)
     const held = 'half of LANE_MAX_INFLIGHT, or of its room for messages of WebSockets'
     const text = `Lane ${lane.index} is replaced: handlers that do not settle, though nobody waits for them any more, hold ${held}`
     this.log('WARNING', `${text}: ${names.slice(0, NAMED_MAX).join(', ')}`)

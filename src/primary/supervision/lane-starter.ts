@@ -185,7 +185,7 @@ const AFTERMATH_AWAITED_MS = 500
 
 type RegistrarParts = Pick<
   LaneRegistrarParts,
-  'kernel' | 'lanes' | 'recorders' | 'flightMirror' | 'dispatcher' | 'guilt'
+  'kernel' | 'lanes' | 'recorders' | 'flightMirror' | 'dispatcher' | 'isolation'
 >
 
 export interface StarterOptions extends RegistrarParts {

@@ -17,12 +17,12 @@ const DEATHS_SHOWN = 5
 const IN_FLIGHT_SHOWN = 50
 /** Older reports are for people alone, milliseconds. */
 const REPORT_AGE_MS = 86_400_000
-/** A plugin is set aside that is proved to have ended this many processes within the window. */
-export const SET_ASIDE_DEATHS = 3
+/** A plugin is disabled that is proved to have ended this many processes within the window. */
+export const DISABLED_AFTER = 3
 const WINDOW_MS = 600_000
 /** For how long, since the last of them. Each further death takes twice as long, up to the longest. */
-export const SET_ASIDE_MS = 60_000
-const SET_ASIDE_MAX_MS = 3_600_000
+export const DISABLED_MS = 60_000
+const DISABLED_MAX_MS = 3_600_000
 
 /** The payload of `runtime.process.died`. */
 export interface ProcessDied {
@@ -35,7 +35,7 @@ export interface ProcessDied {
   in_flight: WorkInFlight[]
 }
 
-export interface SetAside {
+export interface DisabledPlugin {
   plugin: string
   deaths: number
   /** Milliseconds since the epoch. */
@@ -120,10 +120,10 @@ export class ProcessDeaths {
   }
 
   /** Takes plugins out of service that end one process after the other. */
-  setAside(circuitBreaker: CircuitBreaker, nowMs = Date.now()): void {
-    for (const { plugin, deaths, untilMs, message } of setAsideBy(this.#recent, nowMs)) {
+  disablePlugins(circuitBreaker: CircuitBreaker, nowMs = Date.now()): void {
+    for (const { plugin, deaths, untilMs, message } of disabledBy(this.#recent, nowMs)) {
       const why = `the process died ${deaths} times while it worked; last: ${message}`
-      circuitBreaker.setAside(plugin, untilMs, why, nowMs)
+      circuitBreaker.disable(plugin, untilMs, why, nowMs)
     }
   }
 }
@@ -137,10 +137,10 @@ function isOnlyOne([first = [], ...others]: readonly (readonly string[])[]): boo
  * Plugins that are proved to have ended several processes.
  * @param reports the oldest first
  */
-export function setAsideBy(
+export function disabledBy(
   reports: readonly Pick<CrashReport, 'at' | 'guilty' | 'suspects' | 'message'>[],
   nowMs: number,
-): SetAside[] {
+): DisabledPlugin[] {
   const deaths = new Map<string, { atMs: number; message: string }[]>()
   for (const { at, guilty, suspects, message } of reports) {
     const plugin = guilty?.plugin
@@ -153,7 +153,7 @@ export function setAsideBy(
     const isSameCase = last !== undefined && atMs - last.atMs < WINDOW_MS + pauseOf(before.length)
     deaths.set(plugin, [...(isSameCase ? before : []), { atMs, message }])
   }
-  const found: SetAside[] = []
+  const found: DisabledPlugin[] = []
   for (const [plugin, cases] of deaths) {
     const { atMs, message } = cases.at(-1)!
     const untilMs = atMs + pauseOf(cases.length)
@@ -163,7 +163,7 @@ export function setAsideBy(
 }
 
 function pauseOf(deaths: number): number {
-  return deaths < SET_ASIDE_DEATHS ? 0 : Math.min(SET_ASIDE_MAX_MS, SET_ASIDE_MS * 2 ** (deaths - SET_ASIDE_DEATHS))
+  return deaths < DISABLED_AFTER ? 0 : Math.min(DISABLED_MAX_MS, DISABLED_MS * 2 ** (deaths - DISABLED_AFTER))
 }
 
 function boxOf(report: CrashReport, lane: number): BlackBox {

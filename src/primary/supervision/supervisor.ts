@@ -173,7 +173,7 @@ export class Supervisor implements ThreadOwner {
   #endLate(thread: LaneThread): void {
     if (thread.abort.signal.aborted) return
     this.#registrar.log('WARNING', `Lane ${thread.index} does not leave: its thread is ended`)
-    this.#options.flightMirror?.lastResort(thread, thread.box)
+    this.#options.flightMirror?.noteForcedTermination(thread, thread.box)
     thread.abort.abort()
   }
 
@@ -198,7 +198,7 @@ export class Supervisor implements ThreadOwner {
     const others = this.#lanes.slots.filter(({ thread: { state, responsive } }) => state === 'ready' && responsive)
     const { ownMs, lastStack } = watchdog
     const afterMs = BLOCKED_MS[others.length] ?? Number.POSITIVE_INFINITY
-    if (lastStack !== null && ownMs >= afterMs) this.#options.guilt.blocked(thread, lastStack)
+    if (lastStack !== null && ownMs >= afterMs) this.#options.isolation.blocked(thread, lastStack)
   }
 
   // ── death ─────────────────────────────────────────────────────────────────

@@ -82,13 +82,13 @@ test('a process that dies of the end of a lane blames who has brought that lane 
     'nothing else is known',
   )
   const guilty = { plugin: 'loops.Loop', handler: 'GET /loop', line: 'loop.ts:1:1', evidence: 'stack' } as const
-  mirror.lastResort(lane, { message: 'its loop stood still', guilty } as BlackBox)
+  mirror.noteForcedTermination(lane, { message: 'its loop stood still', guilty } as BlackBox)
   const ended = reportOf(Date.now() + 500)
   assert.deepEqual([ended.guilty, ended.suspects, ended.lane], [guilty, ['loops.Loop'], lane.index])
   assert.match(ended.message, /SIGABRT, when a lane was ended that did not leave, for its loop stood still$/)
   assert.equal(ended.in_flight[0]!.plugin, 'login.LogIn')
   assert.deepEqual(reportOf(Date.now() + 60_000).suspects, ['login.LogIn'], 'that lane was gone long before')
   // A lane that was to be replaced by new code: nobody has brought it to its end.
-  mirror.lastResort(lane, null)
+  mirror.noteForcedTermination(lane, null)
   assert.deepEqual(reportOf(Date.now()).suspects, [])
 })

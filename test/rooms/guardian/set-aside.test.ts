@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { readCrashReports } from '../../../src/primary/supervision/crash-report.ts'
-import { SET_ASIDE_MS, setAsideBy } from '../../../src/primary/supervision/process-deaths.ts'
+import { DISABLED_MS, disabledBy } from '../../../src/primary/supervision/process-deaths.ts'
 import {
   createFlightRecorder,
   FlightFile,
@@ -25,9 +25,9 @@ const died = (minutesAgo: number, ...suspects: string[]) => ({
   message: 'it died',
 })
 const plugins = (...reports: ReturnType<typeof died>[]): string[] =>
-  setAsideBy(reports, NOW_MS).map(({ plugin }) => plugin)
+  disabledBy(reports, NOW_MS).map(({ plugin }) => plugin)
 
-test('a plugin is set aside that is proved to have ended three processes', () => {
+test('a plugin is disabled that is proved to have ended three processes', () => {
   assert.deepEqual(plugins(died(2, 'bad'), died(1, 'bad')), [])
   assert.deepEqual(plugins(died(2, 'bad'), died(1, 'bad'), died(0, 'bad')), ['bad'])
   assert.deepEqual(plugins(died(2, 'bad', 'good'), died(1, 'bad'), died(0, 'bad')), [], 'one of them has no proof')
@@ -38,13 +38,13 @@ test('a plugin is set aside that is proved to have ended three processes', () =>
 })
 
 test('each further death doubles the time, counted from the last', () => {
-  const [three] = setAsideBy([died(2, 'bad'), died(1, 'bad'), died(0, 'bad')], NOW_MS)
-  assert.deepEqual({ deaths: three!.deaths, forMs: three!.untilMs - NOW_MS }, { deaths: 3, forMs: SET_ASIDE_MS })
-  const [five] = setAsideBy(
+  const [three] = disabledBy([died(2, 'bad'), died(1, 'bad'), died(0, 'bad')], NOW_MS)
+  assert.deepEqual({ deaths: three!.deaths, forMs: three!.untilMs - NOW_MS }, { deaths: 3, forMs: DISABLED_MS })
+  const [five] = disabledBy(
     [5, 4, 3, 2, 0].map((minutes) => died(minutes, 'bad')),
     NOW_MS,
   )
-  assert.equal(five!.untilMs - NOW_MS, 4 * SET_ASIDE_MS)
+  assert.equal(five!.untilMs - NOW_MS, 4 * DISABLED_MS)
   assert.deepEqual(plugins(died(4, 'bad'), died(3, 'bad'), died(2, 'bad')), [], 'its time is over: it is tried again')
 })
 

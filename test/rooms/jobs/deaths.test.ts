@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { JobInfo } from '../../../src/contracts/scheduler.ts'
-import { CIRCUIT_DEATHS } from '../../../src/primary/supervision/circuit-breaker.ts'
+import { CIRCUIT_CRASHES } from '../../../src/primary/supervision/circuit-breaker.ts'
 import { folderOf } from '../../support/folder.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
@@ -91,7 +91,7 @@ async function openCircuit(t: TestContext, dueMs: number): Promise<Heddle | null
     scheduler.at('once', new Date(${dueMs}), () => logger.info('once'))
     scheduler.every('tick', 50, () => logger.info('tick'))`,
   )
-  for (let n = 1; n < CIRCUIT_DEATHS; n++) {
+  for (let n = 1; n < CIRCUIT_CRASHES; n++) {
     await until(async () => (await heddle.json('/exit')).status === 500, 'a lane', 30_000)
     await until(() => deaths(heddle) === n, `death ${n}`)
   }
@@ -99,7 +99,7 @@ async function openCircuit(t: TestContext, dueMs: number): Promise<Heddle | null
   // The pause is longer than what is left.
   await until(() => Date.now() > dueMs - 3000, 'its time', 60_000)
   await until(async () => (await heddle.json('/exit')).status === 500, 'a lane', 30_000)
-  await until(() => lines(heddle, /^Plugin work\.Work: Set aside/).length === 1, 'the pause')
+  await until(() => lines(heddle, /^Plugin work\.Work: Disabled until/).length === 1, 'the pause')
   if (isInTime && Date.now() < dueMs) return heddle
   await heddle.stop()
   return null

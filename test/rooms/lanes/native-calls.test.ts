@@ -48,13 +48,13 @@ const allUp = (heddle: Heddle): Promise<unknown> =>
 const start = (t: Parameters<typeof startHeddle>[0], env: Record<string, string> = {}): Promise<Heddle> =>
   startHeddle(t, { domains: NATIVE, lanes: 2, env: { LANE_STALL_MS: String(STALL_MS), ...env } })
 
-/** Nobody but the plugin that ends lanes is blamed, confined or set aside. */
+/** Nobody but the plugin that ends lanes is named, isolated or disabled. */
 async function onlyCulpritBlamed(heddle: Heddle): Promise<void> {
   for (const { guilty, message } of await boxesOf(heddle)) {
     if (guilty?.plugin != null) assert.equal(guilty.plugin, 'fatal.EndLane', message)
   }
   const { plugins } = (await heddle.json('/system/status')).body
-  assert.doesNotMatch(JSON.stringify(plugins), /Set aside/)
+  assert.doesNotMatch(JSON.stringify(plugins), /Disabled until/)
 }
 
 describe('a lane that ends while native calls of it are under way', { concurrency: false }, () => {

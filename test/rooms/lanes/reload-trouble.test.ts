@@ -14,7 +14,7 @@ import { allUp, deathsIn, lanesOf } from './deadly.ts'
 
 const PATIENCE_MS = 30_000
 
-/** Ends its lane. There are several of it: one alone would be set aside. */
+/** Ends its lane. There are several of it: one alone would be disabled. */
 const fall = (name: string): string => `
 export default class Fall${name} {
   constructor({ http }) { http.addEndpoint('/fall/${name}', 'GET', () => process.exit(3)) }

@@ -44,7 +44,7 @@ function boxOf(
       nameOf: (number: number) => `route ${number}`,
       table: { numbered: (number: number) => ({ method: 'route', path: number, plugin: 'shop.Sell' }) },
     },
-    guilt: { name: (_: unknown, box: BlackBox) => box, punish: ignored },
+    isolation: { attribute: (_: unknown, box: BlackBox) => box, recordCrash: ignored },
     events: { driver: { publish: ignored } },
     recorders: { history: null },
   }

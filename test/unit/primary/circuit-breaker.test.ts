@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import {
-  CIRCUIT_DEATHS,
+  CIRCUIT_CRASHES,
   CIRCUIT_MAX_OPEN_MS,
   CIRCUIT_OPEN_MS,
   CIRCUIT_WINDOW_MS,
@@ -19,40 +19,40 @@ function clocked(t: TestContext) {
     if (open !== null) reasons.push(open.reason)
   })
   const blame = (times: number, plugin = 'shop.Sell'): void => {
-    for (let n = 0; n < times; n++) circuitBreaker.recordDeath(plugin, 'it threw (sell.ts:1:1)')
+    for (let n = 0; n < times; n++) circuitBreaker.recordCrash(plugin, 'it threw (sell.ts:1:1)')
   }
   return { circuitBreaker, told, reasons, blame, pass: (ms: number) => t.mock.timers.tick(ms) }
 }
 
 test('a plugin that brings down fewer lanes than the window allows is left alone', (t) => {
   const { circuitBreaker, told, blame, pass } = clocked(t)
-  for (let n = 0; n < 3 * CIRCUIT_DEATHS; n++) {
+  for (let n = 0; n < 3 * CIRCUIT_CRASHES; n++) {
     blame(1)
-    pass(CIRCUIT_WINDOW_MS / (CIRCUIT_DEATHS - 1))
+    pass(CIRCUIT_WINDOW_MS / (CIRCUIT_CRASHES - 1))
   }
   assert.deepEqual(told, [])
   assert.equal(circuitBreaker.isOpen('shop.Sell'), false)
 })
 
-test('one that brings down five within a minute is set aside, with the reason, and the others are not', (t) => {
+test('one that brings down five within a minute is disabled, with the reason, and the others are not', (t) => {
   const { circuitBreaker, told, reasons, blame } = clocked(t)
-  blame(CIRCUIT_DEATHS - 1)
-  blame(CIRCUIT_DEATHS - 1, 'shop.Buy')
+  blame(CIRCUIT_CRASHES - 1)
+  blame(CIRCUIT_CRASHES - 1, 'shop.Buy')
   assert.deepEqual(told, [])
   blame(1)
   assert.deepEqual(told, [['shop.Sell', CIRCUIT_OPEN_MS]])
   assert.equal(
     reasons[0],
-    `Set aside until ${new Date(1_000_000 + CIRCUIT_OPEN_MS).toISOString()}: its handlers brought down 5 lanes in 60 s; last: it threw (sell.ts:1:1)`,
+    `Disabled until ${new Date(1_000_000 + CIRCUIT_OPEN_MS).toISOString()}: its handlers crashed 5 lanes in 60 s; last: it threw (sell.ts:1:1)`,
   )
   assert.deepEqual([circuitBreaker.isOpen('shop.Sell'), circuitBreaker.isOpen('shop.Buy')], [true, false])
   blame(3)
   assert.equal(told.length, 1, 'what was begun before ends without a second pause')
 })
 
-test('on trial one death more sets it aside again, each time for twice as long, up to the longest pause', (t) => {
+test('on trial one death more disables it again, each time for twice as long, up to the longest pause', (t) => {
   const { circuitBreaker, told, reasons, blame, pass } = clocked(t)
-  blame(CIRCUIT_DEATHS)
+  blame(CIRCUIT_CRASHES)
   for (let pauseMs = CIRCUIT_OPEN_MS, n = 0; n < 10; n++) {
     assert.deepEqual(told.at(-1), ['shop.Sell', pauseMs])
     pass(pauseMs - 1)
@@ -62,7 +62,7 @@ test('on trial one death more sets it aside again, each time for twice as long, 
     assert.equal(circuitBreaker.isOpen('shop.Sell'), false)
     pass(CIRCUIT_WINDOW_MS - 1)
     blame(1)
-    assert.match(reasons.at(-1)!, /brought down another lane; last/)
+    assert.match(reasons.at(-1)!, /crashed another lane; last/)
     pauseMs = Math.min(2 * pauseMs, CIRCUIT_MAX_OPEN_MS)
   }
   assert.deepEqual(told.at(-1), ['shop.Sell', CIRCUIT_MAX_OPEN_MS])
@@ -70,13 +70,13 @@ test('on trial one death more sets it aside again, each time for twice as long, 
 
 test('one that stands its trial begins anew', (t) => {
   const { told, blame, pass } = clocked(t)
-  blame(CIRCUIT_DEATHS)
+  blame(CIRCUIT_CRASHES)
   pass(CIRCUIT_OPEN_MS)
   blame(1)
   pass(2 * CIRCUIT_OPEN_MS)
   pass(CIRCUIT_WINDOW_MS)
   told.length = 0
-  blame(CIRCUIT_DEATHS - 1)
+  blame(CIRCUIT_CRASHES - 1)
   assert.deepEqual(told, [])
   blame(1)
   assert.deepEqual(told, [['shop.Sell', CIRCUIT_OPEN_MS]])
@@ -84,8 +84,8 @@ test('one that stands its trial begins anew', (t) => {
 
 test('new code is forgiven all: who is aside goes on, nothing is counted, no timer is left', (t) => {
   const { circuitBreaker, told, blame, pass } = clocked(t)
-  blame(CIRCUIT_DEATHS)
-  blame(CIRCUIT_DEATHS - 1, 'shop.Buy')
+  blame(CIRCUIT_CRASHES)
+  blame(CIRCUIT_CRASHES - 1, 'shop.Buy')
   circuitBreaker.reset()
   assert.deepEqual(told, [
     ['shop.Sell', CIRCUIT_OPEN_MS],

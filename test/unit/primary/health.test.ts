@@ -20,15 +20,15 @@ function healthOf() {
   }
 }
 
-test('a plugin that is set aside is dead with the reason, whatever its threads say, until it is taken back', () => {
+test('a plugin that is disabled is dead with the reason, whatever its threads say, until it is taken back', () => {
   const parts = healthOf()
   const { health, plugins } = parts
   health.setPlugins({}, { 'shop.Sell': FINE, 'shop.Buy': FINE })
   const before = parts.changes
-  health.setCircuit('shop.Sell', 'Set aside until noon')
+  health.setCircuit('shop.Sell', 'Disabled until noon')
   assert.deepEqual(plugins(), {
     'shop.Buy': FINE,
-    'shop.Sell': { status: 'DEAD', error: 'Set aside until noon', tools: ['db'] },
+    'shop.Sell': { status: 'DEAD', error: 'Disabled until noon', tools: ['db'] },
   })
   health.setPlugins({}, { 'shop.Sell': FINE })
   assert.equal(plugins()['shop.Sell']?.status, 'DEAD', 'a new lane changes nothing')
