@@ -1,4 +1,4 @@
-// The slots of lanes, the threads in them, and what is shown of them.
+// The slots of the lanes, and the states of the threads in them.
 
 import type { BlackBox, LaneInfo } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
@@ -39,20 +39,20 @@ export class DeathWindow {
   }
 }
 
-/** With more deaths than this in the window the supervisor pauses between restarts. Source: Erlang/OTP's supervisor, restart intensity. */
+/** Deaths in the window after which restarts pause. Source: restart intensity of Erlang/OTP supervisors. */
 export const RESTART_INTENSITY = 5
 export const RESTART_WINDOW_MS = 60_000
 export const RESTART_MAX_PAUSE_MS = 30_000
-/** The restart of a lane waits no longer than this while there is no other lane. */
+/** Maximum pause before a restart while there is no other lane, milliseconds. */
 export const LAST_LANE_MAX_PAUSE_MS = 500
 
-/** How long a restart waits. There is no pause unless threads die so often that one is better for all the others. */
+/** Pause before a restart: none, unless lanes die often. */
 export class RestartIntensity extends DeathWindow {
   constructor() {
     super(RESTART_WINDOW_MS)
   }
 
-  /** True when a further restart would have to wait. */
+  /** True when the next restart has to wait. */
   isExceeded(nowMs: number): boolean {
     return this.count(nowMs) >= RESTART_INTENSITY
   }
@@ -65,7 +65,7 @@ export class RestartIntensity extends DeathWindow {
   }
 }
 
-/** What may become of a thread. It is dead as soon as its lane is disposed of, whatever it was. */
+/** Transitions between states. From each of them a lane is dead once it is disposed of. The README of this folder draws them. */
 const FOLLOWING: Readonly<Record<LaneState, readonly LaneState[]>> = {
   starting: ['ready', 'draining', 'dying'],
   ready: ['draining', 'dying'],
@@ -74,14 +74,14 @@ const FOLLOWING: Readonly<Record<LaneState, readonly LaneState[]>> = {
   dead: [],
 }
 
-/** One thread of a lane as its keeper knows it: in its slot, standing by, or about to take over. */
+/** One thread of a lane: in its slot, standing by, or about to take over. */
 export class LaneThread extends Lane {
   readonly watchdog: Watchdog
   /** Ends the thread. */
   readonly abort = new AbortController()
   /** Processes and threads that its plugins have started. */
   readonly children: LaneChildren
-  /** Share of a core that it got lately while it was starved; null while it is not. */
+  /** Its share of a core while it is starved; else null. */
   coreShare: number | null = null
   /** Files of the plugins that it was started without. */
   readonly without: ReadonlySet<string>
@@ -91,20 +91,20 @@ export class LaneThread extends Lane {
   readonly bootedFiles: string[] = []
   /** When it had booted; null before. By `steadyMs`. */
   bootedMs: number | null = null
-  /** Told how the boot has ended: null, or why it failed. Null while nothing waits for that. */
+  /** Called with the fault of the boot, or null when it succeeded. */
   onBootEnd: ((fault: string | null) => void) | null = null
-  /** It is about to be replaced: handlers that do not settle hold its places, or its room for messages of WebSockets. */
+  /** It is being replaced, because handlers that do not settle hold its places or its room for messages. */
   isWornOut = false
-  /** Who has opened so many files there that it is ended; null while nobody has. */
+  /** The handler that has opened too many files there; null while none has. */
   holder: Holder | null = null
   /** What is known of its death; null while it lives. */
   box: BlackBox | null = null
-  /** Why it died, or dies; null while it lives, and when it was told to end. */
+  /** Why it died; null while it lives, and when it was told to end. */
   deathMessage: string | null = null
   /** Resolves when the thread has ended. */
   ended: Promise<void> = Promise.resolve()
 
-  /** @param watched makes what watches it */
+  /** @param watched creates its watchdog */
   constructor(
     options: LaneOptions,
     without: ReadonlySet<string>,
@@ -117,14 +117,14 @@ export class LaneThread extends Lane {
     this.watchdog = watched(this)
   }
 
-  /** @returns false where it is too late for that */
+  /** @returns false where the current state does not allow it */
   become(state: LaneState): boolean {
     if (!FOLLOWING[this.state].includes(state)) return false
     this.state = state
     return true
   }
 
-  /** It has died, or is dying: another thread may take its place. */
+  /** It has crashed: another thread may take its place. */
   get isLost(): boolean {
     return this.state === 'dying' || this.state === 'dead'
   }
@@ -135,15 +135,15 @@ export class LaneSlot {
   readonly index: number
   readonly role: LaneRole
   thread: LaneThread
-  /** Works beside a thread that stands still, until that one goes on or has ended. */
+  /** Works beside a blocked thread until that one continues or has ended. */
   standby: LaneThread | null = null
   isStandbyStarting = false
   restarts = 0
   /** Newest first. */
   deaths: BlackBox[]
-  /** Its thread died in a plugin's boot, and is about to be started without that plugin. */
+  /** It is about to be started again without the plugin that crashed its boot. */
   isRetried = false
-  /** Timer of the restart that is due. */
+  /** Timer of the next restart. */
   restartTimer: NodeJS.Timeout | undefined
 
   /** @param deaths of threads before this one */
@@ -156,24 +156,23 @@ export class LaneSlot {
 }
 
 /**
- * The slots of all lanes, the threads in them, and what there is to say of these. Made before the parts of the primary that ask for lanes, and empty;
- * the supervisor alone fills it.
+ * The slots of all lanes and the threads in them. Created empty, before the parts of the primary that need it; only the supervisor fills it.
  */
 export class LaneSet implements Lanes {
   /** Regular lanes, once all have begun. */
   readonly wanted: number
   /** Of the regular lanes. */
   readonly slots: LaneSlot[] = []
-  /** For events that lanes died of, one at a time. */
+  /** Handles events that crashed lanes, one at a time. */
   readonly quarantine: OnDemandLane
-  /** For the requests of plugins that may have ended lanes. */
+  /** Handles the requests of isolated plugins. */
   readonly probation: OnDemandLane
   readonly onDemand: readonly OnDemandLane[]
   /** Threads that are in no slot: about to take over, or leaving. */
   readonly outside = new Set<LaneThread>()
   /** No thread starts any more. */
   isStopping = false
-  /** The threads in the slots have changed, or which of them take work. The supervisor sets it. */
+  /** Called when the threads or their states have changed. Set by the supervisor. */
   changed: () => void = () => {}
 
   constructor(wanted: number) {
@@ -188,18 +187,18 @@ export class LaneSet implements Lanes {
     return this.all.filter(({ role, state }) => role === 'regular' && state === 'ready')
   }
 
-  /** Lanes that take requests: those, and the one that takes what may have ended lanes. */
+  /** Lanes that take requests: those, and the probation lane. */
   get serving(): LaneThread[] {
     const thread = this.probation.slot?.thread
     return thread?.state === 'ready' ? [...this.ready, thread] : this.ready
   }
 
-  /** The lanes that are in their slots, whatever their state; without those on demand. */
+  /** The threads in the regular slots, whatever their state. */
   get regular(): LaneThread[] {
     return this.slots.map(({ thread }) => thread)
   }
 
-  /** Every lane whose thread runs, or is about to. */
+  /** Every thread that runs, or is about to. */
   get all(): LaneThread[] {
     const threads = new Set<LaneThread>()
     for (const { thread, standby } of this.slots) {
@@ -225,7 +224,7 @@ export class LaneSet implements Lanes {
     return this.wanted - this.slots.length
   }
 
-  /** Lanes that boot for the first time, or once more without a plugin that brought them down. */
+  /** Lanes that boot for the first time, or again without the plugin that crashed them. */
   get booting(): number {
     return this.slots.filter(({ isRetried, thread }) => isRetried || thread.state === 'starting').length
   }
@@ -234,7 +233,7 @@ export class LaneSet implements Lanes {
     return this.missing <= 0 && this.booting === 0
   }
 
-  /** True when no other lane serves or is about to: what works must not wait for what has brought the others down. */
+  /** True when no other lane serves or is about to. */
   isLast(slot: LaneSlot): boolean {
     if (this.missing > 0) return false
     return this.slots.every(({ index, thread }) => index === slot.index || thread.isLost)
@@ -259,7 +258,7 @@ export class LaneSet implements Lanes {
   }
 }
 
-/** What a thread still finishes is no matter of its place. */
+/** For its slot, a dying thread is gone. */
 const stateOf = ({ state }: LaneThread): LaneInfo['state'] => (state === 'dying' ? 'dead' : state)
 
 /** A lane as `/system/lanes` shows it. @param changes fields that differ for this lane */
@@ -289,22 +288,22 @@ function infoOf(thread: LaneThread, { index, role, restarts, deaths }: LaneSlot,
   }
 }
 
-/** It ends when it has not been wanted for this long. */
+/** A lane on demand leaves when it has not been wanted for this long, milliseconds. */
 const IDLE_MS = 10_000
 
-/** A lane beside the regular ones, for work that may have ended lanes. It runs while it is wanted, and a little longer: the supervisor looks. */
+/** A lane beside the regular ones for work that crashed lanes. It runs while it is wanted, and a little longer. */
 export class OnDemandLane {
   readonly index: number
   readonly role: LaneRole
-  /** Counted apart from the other lanes: what kills every lane it is tried in must not slow down their restarts. */
+  /** Of its own: its deaths must not slow down the restarts of regular lanes. */
   readonly intensity = new RestartIntensity()
   /** Null until it has been wanted for the first time. */
   slot: LaneSlot | null = null
   isWanted = false
-  /** It has been up since it is wanted. */
+  /** It has been up since it was wanted. */
   hasBegun = false
   #unwantedMs = 0
-  /** Ends the thread because a handler in it was given up: nothing of it must be left for what comes next. The supervisor sets it. */
+  /** Ends the thread after a handler in it was given up, so that nothing of it is left for the next event. Set by the supervisor. */
   renew: () => void = () => {}
 
   constructor(index: number, role: LaneRole) {
@@ -318,12 +317,12 @@ export class OnDemandLane {
     this.isWanted = isWanted
   }
 
-  /** True while it does not run because nothing needs it. */
+  /** True while it does not run and is not wanted. */
   get isIdle(): boolean {
     return this.slot?.thread.isLost === true && !this.isWanted
   }
 
-  /** It has not been wanted for so long that it ends, when it has finished what it has. */
+  /** True when it has not been wanted for so long that it leaves. */
   isOver(nowMs: number): boolean {
     return !this.isWanted && nowMs - this.#unwantedMs >= IDLE_MS
   }

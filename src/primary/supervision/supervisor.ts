@@ -1,4 +1,4 @@
-// Keeps the lanes alive: their start, their end, and what comes after it.
+// Starts, watches, replaces and stops the lanes.
 import { availableParallelism } from 'node:os'
 import { relative } from 'node:path'
 import { steadyMs } from '../../core/schedule/clock.ts'
@@ -18,16 +18,16 @@ import { SlowBoot } from './slow-boot.ts'
 import { stopThread } from './stack-probe.ts'
 import { CHECK_MAX_MS, CHECK_MS, type TerminationReason } from './watchdog.ts'
 
-/** Black boxes that are kept of each lane. */
+/** Crash reports kept of each lane. */
 const DEATHS_KEPT = 5
-/** A stop waits no longer for a lane whose loop stands still for this long, milliseconds. */
+/** A stop does not wait for a lane whose loop has been blocked for this long, milliseconds of own time. */
 const STOP_STALL_MS = 2000
-/** A dying lane gives its events to others when it has not left within this, milliseconds, and no request is left there: those have their own time limits. */
+/** A dying lane without requests hands its events over after this long, milliseconds. */
 const HANDS_OVER_MS = 30_000
-/** A plugin that blocks a lane for this long while no other lane answers, or one, gets a lane of its own, milliseconds. */
+/** A plugin is isolated when it has blocked a lane for this long while no, or one, other lane answers; milliseconds of own time. */
 const BLOCKED_MS = [250, 1000]
 
-/** Keeps N lanes alive: starts them, watches them, replaces them when they die or their code is new. */
+/** Keeps N lanes alive, and replaces them when they die or their code is new. */
 export class Supervisor implements ThreadOwner {
   readonly #options: StarterOptions
   readonly #lanes: LaneSet
@@ -42,7 +42,7 @@ export class Supervisor implements ThreadOwner {
   /** A debugger is attached: no time limit holds. */
   #isDebugged = false
 
-  /** @param registrar told everything that lanes do */
+  /** @param registrar hears everything that lanes do */
   constructor(registrar: LaneRegistrar, options: StarterOptions) {
     const { kernel, lanes } = options
     this.#options = options
@@ -86,7 +86,7 @@ export class Supervisor implements ThreadOwner {
 
   // ── start ─────────────────────────────────────────────────────────────────
 
-  /** Starts lanes that have not started yet: so many that no more boot than there are cores, because together they would only take longer. */
+  /** Starts missing lanes, as many at a time as there are cores. */
   #startLanes(): void {
     const due = Math.min(availableParallelism() - this.#lanes.booting, this.#lanes.missing)
     for (let n = 0; n < due; n++) {
@@ -138,7 +138,7 @@ export class Supervisor implements ThreadOwner {
     if (terminationReason !== null) void this.#terminate(thread, terminationReason)
   }
 
-  /** Handlers that do not settle hold the places of a lane, or its room for messages: another takes over, and it leaves with them. */
+  /** Replaces a lane whose places, or room for messages, are held by handlers that do not settle. */
   async #renew(thread: LaneThread): Promise<void> {
     const slot = this.#lanes.slotOf(thread)
     if (slot.thread !== thread || this.#lanes.isStopping) return
@@ -149,7 +149,7 @@ export class Supervisor implements ThreadOwner {
     await this.#replacement.replace(slot, () => (isReplaced() ? 'nothing is to be replaced' : null))
   }
 
-  /** The files that a handler has opened there leave the others none: they are closed with the lane. Where it is the only one, another takes over first. */
+  /** Ends a lane whose handler has opened too many files, which closes them. If it is the only lane, another takes over first. */
   async endHolder(lane: Lane, holder: Holder): Promise<void> {
     const thread = this.#lanes.all.find((each) => each === lane)
     const isEnding = (): boolean => thread!.isLost || thread!.watchdog.terminationReason !== null
@@ -169,7 +169,7 @@ export class Supervisor implements ThreadOwner {
     if (thread.state === 'dying' && isLate) this.#onGone(thread, this.#giveUp(thread))
   }
 
-  /** It has had its time to leave. To end it may cost the process, where a native call of it is under way. */
+  /** Terminates a lane that did not leave in time. A pending native call of it may then crash the process. */
   #endLate(thread: LaneThread): void {
     if (thread.abort.signal.aborted) return
     this.#registrar.log('WARNING', `Lane ${thread.index} does not leave: its thread is ended`)
@@ -188,7 +188,7 @@ export class Supervisor implements ThreadOwner {
     this.dying(thread)
   }
 
-  /** Reads what the lane has written, though it cannot ring; gives the work that it has not begun to others; starts a standby in time. */
+  /** Reads what a blocked lane has written, moves work that it has not begun, and starts a standby in time. */
   #onStill(thread: LaneThread): void {
     thread.collect()
     this.#options.dispatcher.rescue(thread)
@@ -203,7 +203,7 @@ export class Supervisor implements ThreadOwner {
 
   // ── death ─────────────────────────────────────────────────────────────────
 
-  /** Something in the lane ends it. Its place is taken at once; what it has is finished, and its thread leaves. */
+  /** The lane has crashed. Another thread takes its slot at once; it finishes what it has and leaves. */
   dying(thread: LaneThread): void {
     const wasReady = thread.state === 'ready'
     if (this.#lanes.isStopping || !thread.become('dying')) return
@@ -216,9 +216,9 @@ export class Supervisor implements ThreadOwner {
     this.#bury(thread, laneDeath(thread, null, unfinished, this.#options.kernel.settings.laneMemoryMb))
   }
 
-  /** All that is in flight in a lane is given up. Its thread leaves, and ends by itself. */
+  /** Gives up all work in flight in a lane. Its thread ends by itself. */
   #giveUp(thread: LaneThread): UnfinishedWork {
-    // What it has not begun must not come back to it.
+    // Work that it has not begun must not come back to it.
     thread.become('draining')
     if (!this.#lanes.isStopping) this.#options.dispatcher.rescue(thread)
     this.#lanes.outside.add(thread)
@@ -273,7 +273,7 @@ export class Supervisor implements ThreadOwner {
     this.#replacement.died(thread, isBetter)
   }
 
-  /** A fault in the rest of the primary must not keep the supervisor from its work: it is reported, and nothing else happens. */
+  /** Reports faults in the rest of the primary, so that the supervisor goes on. */
   #reportingFaults<T>(lane: Lane, run: () => T): T | undefined {
     try {
       return run()
@@ -285,7 +285,7 @@ export class Supervisor implements ThreadOwner {
 
   // ── lanes on demand ───────────────────────────────────────────────────────
 
-  /** It starts when it is wanted, and ends when it has not been for a while. */
+  /** Starts a lane on demand when it is wanted, and ends it when it has not been for a while. */
   #checkOnDemand(onDemand: OnDemandLane, nowMs: number): void {
     const { index, role, slot, isWanted } = onDemand
     if (!isWanted) {
@@ -294,7 +294,7 @@ export class Supervisor implements ThreadOwner {
     else if (slot.restartTimer === undefined) this.#replacement.restart(slot)
   }
 
-  /** Finishes what it has, and ends. It starts again when it is wanted again. */
+  /** Ends a lane on demand when its work is finished. */
   #drain({ slot }: OnDemandLane): void {
     if (slot?.thread.state === 'ready') void this.#replacement.drain(slot.thread)
   }
@@ -306,8 +306,8 @@ export class Supervisor implements ThreadOwner {
   // ── reload ────────────────────────────────────────────────────────────────
 
   /**
-   * Replaces all lanes by new threads that load the code anew; each old one finishes its work.
-   * @throws when a new lane does not boot, or boots with fewer plugins than the old ones: those that have not been replaced stay
+   * Replaces all lanes by threads that load the code anew. The old ones finish their work.
+   * @throws when a new lane does not boot, or boots with fewer plugins: the lanes that were not replaced stay
    */
   async reload(): Promise<void> {
     await this.slowBoot.giveUp()
@@ -318,7 +318,7 @@ export class Supervisor implements ThreadOwner {
 
   // ── stop ──────────────────────────────────────────────────────────────────
 
-  /** Ends all lanes in order: each runs its `onStop` and closes its tools. What takes longer than the timeout is given up. */
+  /** Stops all lanes: each runs its `onStop` and closes its tools. After the timeout they are given up. */
   async stop(timeoutMs: number): Promise<void> {
     this.#lanes.isStopping = true
     const onDemand = this.#lanes.onDemand.flatMap(({ slot }) => slot ?? [])
@@ -329,7 +329,7 @@ export class Supervisor implements ThreadOwner {
       if (thread.state === 'starting') abort.abort()
       else if (thread.become('draining')) thread.post({ type: 'drain' })
     }
-    // A thread whose loop stands still runs no onStop, and one that leaves has none to run.
+    // A blocked lane cannot run onStop, and a leaving one has none to run.
     const isWaitedFor = ({ isLost, watchdog }: LaneThread): boolean =>
       !isLost && (this.#isDebugged || watchdog.ownMs < STOP_STALL_MS)
     let endMs = steadyMs() + timeoutMs
@@ -343,9 +343,9 @@ export class Supervisor implements ThreadOwner {
   }
 
   /**
-   * Gives up whatever the lanes do.
+   * Gives up all work of the lanes.
    * @param time that the threads have to end
-   * @returns how many have not ended by then: native calls of theirs are under way
+   * @returns how many have not ended by then, because native calls are pending
    */
   async abandon(time: ThreadsTime): Promise<number> {
     const { pool } = this.#starter
@@ -357,7 +357,7 @@ export class Supervisor implements ThreadOwner {
     return pool.threadsRunning
   }
 
-  /** Each thread that can leave does so, and ends by itself: to end it costs the process an abort while a native call of it is under way. */
+  /** Lets the threads leave by themselves: terminating one during a native call aborts the process. */
   #giveUpAll(): void {
     for (const thread of this.#lanes.all) {
       const { watchdog, abort } = thread
@@ -369,7 +369,7 @@ export class Supervisor implements ThreadOwner {
     }
   }
 
-  /** Threads that wait for a lane end, too, when no lane is left. */
+  /** Ends prewarmed threads when no lane is left. */
   async #destroyUnused(): Promise<void> {
     if (this.#starter.pool.lanesRunning === 0) await this.#starter.pool.destroy()
   }

@@ -1,4 +1,4 @@
-// Whether a thread boots, turns and keeps within its memory; else it is ended.
+// Watches the boot, the event loop and the memory of one lane.
 import type { Settings } from '../../core/config/schema.ts'
 import { isOfRuntime } from '../../core/errors/places.ts'
 import { ThreadClock, type ThreadTimes, type Watcher } from '../../core/schedule/thread-clock.cjs'
@@ -10,46 +10,46 @@ import { isOfNode, type StackFrame, stackOf, stopThread } from './stack-probe.ts
 
 /** How often a watchdog checks its lane, milliseconds. */
 export const CHECK_MS = 20
-/** One check adds at most this much to a standstill: a pause of the primary or of the machine says nothing about the lanes. */
+/** Most that one check adds to a standstill, milliseconds: a pause of the primary says nothing about its lanes. */
 export const CHECK_MAX_MS = 2 * CHECK_MS
-/** Each plugin has this long to load and boot; then its lane is ended. */
+/** Time limit for loading and booting one plugin, milliseconds. */
 export const BOOT_TIMEOUT_MS = 30_000
-/** A plugin that takes longer than this to boot holds up no other. A loop has to have had so much of a core. */
+/** After this time of booting one plugin the others serve without it, milliseconds. A loop must have used as much CPU. */
 const SLOW_BOOT_MS = 1000
-/** A thread that blocks may wait for a lock or a disk: it has this many times longer. */
+/** Factor for a boot that blocks: it may wait for a lock or a disk. */
 const SLOW_BLOCKED_FACTOR = 3
-/** A loop of a boot is ended after LANE_STALL_MS, and not before this: to load modules takes one turn of the loop, milliseconds. */
+/** Minimum of LANE_STALL_MS during a boot, milliseconds: modules load in one turn of the loop. */
 const BOOT_STALL_MIN_MS = 3000
-/** A lane whose heartbeat stands still this long gets no new work, and loses the work that it has not begun. */
+/** A lane is unresponsive when its heartbeat has stopped for this long, milliseconds. It gets no new work. */
 const UNRESPONSIVE_MS = 50
-/** When a heartbeat stands still this long, the stack of the thread is taken, before it is known whether the thread will go on. */
+/** After this much own time without a heartbeat the stack is taken, milliseconds. */
 const PROBE_MS = 200
-/** A thread that stands still for longer after it was told to stop is inside a native call. One that fills its heap may collect garbage for seconds first. */
+/** A thread that has not stopped after this much own time is inside a native call, milliseconds. With a full heap it may collect garbage first. */
 const STOP_MS = 1000
 const STOP_COLLECTING_MS = 5000
-/** How often it checks whether that own time of the thread is over, milliseconds. */
+/** How often that own time is checked, milliseconds. */
 const STOP_LOOK_MS = 200
-/** A stack is taken at most this often from one lane, milliseconds: taking it disturbs the thread a little. */
+/** Minimum time between two stacks of one lane, milliseconds: taking one disturbs the thread. */
 const PROBE_PAUSE_MS = 5_000
-/** A boot that runs is asked for its stack for this long: on a busy machine it has no core to stop with. */
+/** How long a running boot is asked for its stack, milliseconds: on a busy machine it has no core to stop with. */
 const BUSY_STACK_MAX_MS = 5_000
-/** The process may grow by this many times a lane's memory while that lane stands still. */
+/** Maximum growth of the process while a lane stands still, as a multiple of the lane's memory. */
 export const STANDSTILL_GROWTH = 2
-/** The process may grow by this much more while a lane boots, MiB: for all that lanes load which boot beside it, and for the primary itself. */
+/** Added to that while a lane boots, MiB: for each lane that boots beside it, and for the primary. */
 const BOOT_LANE_MB = 128
 const BOOT_ROOM_MB = 1024
 const MIB = 1 << 20
-/** What stands still in a lane that leaves is stopped after this, milliseconds: all that is worth waiting for turns the loop. */
+/** A blocked loop of a leaving lane is stopped after this much own time, milliseconds. */
 const LEAVING_STALL_MS = 200
-/** A lane that leaves may take this many times its memory: what is under way in it goes on. One that has more keeps it, and has `FULL_MS` of the threads' own time for its native calls, unless it takes more still. */
+/** Memory limit of a leaving lane, as a multiple of its own. Above it the lane has FULL_MS of own time, unless it grows by FULL_GROWTH more. */
 const LEAVING_GROWTH = 1.5
 const FULL_GROWTH = 0.5
 const FULL_MS = 2000
-/** A lane that leaves has this long, milliseconds; SHUTDOWN_TIMEOUT_MS more where it runs `onStop` first. */
+/** Time limit of a leaving lane, milliseconds. */
 const LEAVING_MAX_MS = 120_000
-/** It is told to leave again so often: a stop may have taken along what does it there, milliseconds. */
+/** How often a lane is told again to leave, milliseconds: a stop may have hit the code that does it. */
 const LEAVE_AGAIN_MS = 1000
-/** A loop that has not turned since it was to be stopped so often does not end. */
+/** Stops without a turn of the loop after which it is hopeless. */
 const STOPS_MAX = 12
 
 /** Why a thread is ended from outside. */
@@ -61,7 +61,7 @@ export type TerminationReason = 'stalled' | 'memory' | 'descriptors' | 'boot'
  */
 export type Outcome = 'ended' | 'turning' | 'stopped' | 'stuck'
 
-/** Of the process, and what threads other than the lane's have of it by their own figures. */
+/** Memory of the process, and what all other threads report of it. */
 interface Memory {
   processBytes: number
   otherBytes: number
@@ -88,46 +88,46 @@ export interface WatchdogOptions {
 const namesNobody = (stack: readonly StackFrame[] | null): boolean =>
   stack?.every(({ file }) => file.startsWith('node:') || isOfRuntime(file)) === true
 
-/** Watches the thread of one lane from the primary: its boot, its heartbeat and its memory. It ends a thread that hangs or takes too much. */
+/** Watches the thread of one lane from the primary, and stops it when it hangs or takes too much memory. */
 export class Watchdog {
   /** Why the thread is being ended; null while it may go on. */
   terminationReason: TerminationReason | null = null
-  /** Why the lane did not boot, where that is known and is not the time that a plugin took. */
+  /** Why the lane did not boot; null while that is unknown, and when a plugin took too long. */
   bootFault: string | null = null
-  /** Where the thread stood, and its CPU time, when it was ended. A thread that is gone cannot be asked. */
+  /** Stack and CPU time of the thread when it was stopped. */
   stack: StackFrame[] | null = null
   cpuMs: number | null = null
   cpuMsWhileStill: number | null = null
   readonly #lane: Lane
   readonly #options: WatchdogOptions
-  /** Own time for which the current plugin has been booting. */
+  /** Own time of the boot of the current plugin. */
   #bootingMs = 0
   /** CPU time of the thread when it began to boot the current plugin. */
   #cpuMsAtPlugin: number | null = null
-  /** Whose turn it was when the boot was asked for its stack; null before, 0 when its loop has turned since. */
+  /** Number of the plugin that was booting when the stack was taken; null before, 0 once the loop has turned since. */
   #askedTurn: number | null = null
   /** It has begun to boot one. */
   #hasPlugin = false
   readonly #atBirth: Memory | null
   #seenBeats = -1
-  /** How long the heartbeat has stood still while this thread was looking. */
+  /** How long the heartbeat has been stopped, as far as the primary was awake, milliseconds. */
   stillMs = 0
   readonly #clock: ThreadClock
-  /** Own time of the thread since its heartbeat stands still. */
+  /** Own time of the thread since then. */
   ownMs = 0
   #cpuMsStill: number | null = null
   #atStandstill: Memory | null = null
   #probe: Promise<StackFrame[] | null> | null = null
   #probedMs = 0
-  /** Where the thread stood early in its present standstill; null when it does not stand still, or its stack could not be taken. */
+  /** Stack early in the current standstill; null when there is none. */
   lastStack: StackFrame[] | null = null
   #isLeaving = false
-  /** For how long it has been leaving: its own time where it stands still. */
+  /** How long it has been leaving, in own time while its loop is blocked. */
   leavingMs = 0
-  /** Its time while it is full; null while it is not. */
+  /** Own time since it exceeded its memory; null while it does not. */
   #fullTime: ThreadsTime | null = null
   #growthWhenFull = 0
-  /** Since its loop has turned last. */
+  /** Stops since its loop turned last. */
   #stops = 0
   #isStopping = false
 
@@ -158,14 +158,14 @@ export class Watchdog {
     this.#cpuMsAtPlugin = this.#lane.heartbeat.cpuMs
   }
 
-  /** The number of the plugin whose code has its turn in a boot, or had the last one; 0 where that is not known, and for the runtime's own. */
+  /** Number of the plugin whose code runs in the boot, or ran last; 0 when unknown, and for the runtime. */
   get turn(): number {
     if (this.#askedTurn !== null) return this.#askedTurn
     const { turn, pluginTurn } = this.#lane.heartbeat
     return turn === 0 && this.isResponsive ? pluginTurn : turn
   }
 
-  /** True while the lane has been booting one plugin for so long that others should not wait for it. */
+  /** True when others should no longer wait for the plugin that is booting. */
   get isBootSlow(): boolean {
     if (this.#bootingMs < SLOW_BOOT_MS) return false
     if (this.isResponsive || this.#bootingMs >= SLOW_BLOCKED_FACTOR * SLOW_BOOT_MS) return true
@@ -187,7 +187,7 @@ export class Watchdog {
    */
   check(nowMs: number, watcher: Watcher, isDebugged: boolean): TerminationReason | null {
     if (this.#lane.state === 'starting') {
-      // Its code runs no more, but the thread may wait for native work to end.
+      // Its code has ended, but the thread may wait for native work.
       if (this.#lane.flight.hasExitReport) this.#options.abort.abort()
       return this.#checkBoot(watcher, isDebugged)
     }
@@ -197,7 +197,7 @@ export class Watchdog {
     return this.#checkMemory()
   }
 
-  /** Takes the stack and stops what runs, so that the thread can leave; one that boots is ended. */
+  /** Takes the stack and stops what runs, so that the thread can leave. A booting thread is terminated. */
   async terminate(reason: TerminationReason): Promise<Outcome> {
     this.terminationReason = reason
     this.cpuMsWhileStill = this.#cpuMsStill
@@ -210,7 +210,7 @@ export class Watchdog {
     if (this.isResponsive) return 'turning'
     const earlier = this.#probe
     const { heartbeat } = this.#lane
-    // It has gone on just before, and what was stopped is something else. Asked while it stands: a moment later it beats again.
+    // True if the loop turned just before the stop, which then hit other code. Read while the thread is paused.
     let isLate = false
     const onStop = (): void => {
       isLate = heartbeat.beats !== this.#seenBeats
@@ -219,7 +219,7 @@ export class Watchdog {
     const stop = () => this.#stop(stopMs, onStop)
     let stopped = await stop()
     const endMs = performance.now() + BUSY_STACK_MAX_MS
-    // Nothing was stopped, and it is not known yet whose loop it is: whoever is in flight alone need not have to do with it.
+    // Only Node's code was on the stack, so nothing was stopped and nobody is known: ask again.
     while (stopped !== null && isOfNode(stopped) && !isLate && performance.now() < endMs)
       stopped = (await stop()) ?? stopped
     this.cpuMs = heartbeat.cpuMs
@@ -230,8 +230,8 @@ export class Watchdog {
   }
 
   /**
-   * Stops what runs in the thread. One that waits for a core is not inside a native call.
-   * @param ownMs of the thread's own time; after that it is inside one
+   * Stops what runs in the thread.
+   * @param ownMs own time after which the thread must be inside a native call
    * @returns as `stopThread`
    */
   async #stop(ownMs: number, onStop: () => void): Promise<StackFrame[] | null> {
@@ -242,7 +242,7 @@ export class Watchdog {
       const startedMs = performance.now()
       const stack = await stopThread(heartbeat.threadId, STOP_LOOK_MS, onStop)
       const passedMs = performance.now() - startedMs
-      // Answered before its time: the thread is gone, or cannot be asked.
+      // Answered early: the thread is gone, or cannot be asked.
       const isGone = passedMs < STOP_LOOK_MS / 2
       clock.pass(passedMs)
       if (stack !== null || isGone || clock.ms >= ownMs) return stack
@@ -259,12 +259,12 @@ export class Watchdog {
   }
 
   /**
-   * Checks a lane that leaves, in place of `check`: what stands still there is stopped, again and again.
-   * @returns true when it has to be ended, though that may cost the process
+   * Checks a leaving lane, in place of `check`, and stops its loop whenever it blocks.
+   * @returns true when the thread has to be terminated, though that may crash the process
    */
   checkLeaving(watcher: Watcher): boolean {
     const { heapBytes, externalBytes, beats } = this.#lane.heartbeat
-    // The standstill that ended it is over: else the next stop would hit what has waited behind it.
+    // A new count: the next stop must not hit what waited behind the code that was stopped.
     if (!this.#isLeaving) this.#turned()
     this.#isLeaving = true
     if (beats !== this.#seenBeats) this.#stops = 0
@@ -291,7 +291,6 @@ export class Watchdog {
     return isHopeless || growth > this.#growthWhenFull + FULL_GROWTH || this.#fullTime?.look() === true
   }
 
-  /** Each plugin has its time, and a loop that does not end the time of any loop. */
   #checkBoot(watcher: Watcher, isDebugged: boolean): TerminationReason | null {
     this.#bootingMs += this.#look(watcher)
     const stallMs = Math.max(BOOT_STALL_MIN_MS, this.#options.settings.laneStallMs)
@@ -299,14 +298,14 @@ export class Watchdog {
       this.ownMs = Math.min(this.ownMs, stallMs)
       this.#bootingMs = Math.min(this.#bootingMs, BOOT_TIMEOUT_MS)
     }
-    // Before the first plugin there is nothing that loops: the runtime loads, on a slow machine for seconds.
+    // Before the first plugin the runtime loads, for seconds on a slow machine.
     if (this.#hasPlugin && this.ownMs > stallMs)
       this.bootFault ??= `its loop stood still for ${Math.round(this.ownMs)} ms while it booted`
     this.bootFault ??= this.#bootMemoryFault()
     return this.bootFault !== null || this.#bootingMs > BOOT_TIMEOUT_MS ? 'boot' : null
   }
 
-  /** Looks whether the loop turns. @returns how much of the time was the thread's own; of a thread that turns, all of it */
+  /** Checks whether the loop turns. @returns own time since the last check; all of it if the loop turns */
   #look(watcher: Watcher): number {
     const hasTurned = this.#lane.heartbeat.beats !== this.#seenBeats
     if (hasTurned) this.#turned()
@@ -354,11 +353,11 @@ export class Watchdog {
     if (isDebugged) this.ownMs = Math.min(this.ownMs, laneStallMs / 2)
     else this.#probeStack(nowMs)
     if (this.ownMs >= laneStallMs) return 'stalled'
-    // The lane's own figures are out of date: it has no turn to write them in.
+    // The lane cannot report its memory while its loop is blocked.
     return this.#bytesGrownSince(this.#atStandstill) > STANDSTILL_GROWTH * laneMemoryMb * MIB ? 'memory' : null
   }
 
-  /** Takes the stack once per standstill, as soon as that is long enough. A thread that a debugger has left at a breakpoint goes on with it. */
+  /** Takes the stack once per standstill. This also resumes a thread that a debugger has left at a breakpoint. */
   #probeStack(nowMs: number): void {
     const pauseMs = isInspected() ? 0 : PROBE_PAUSE_MS
     const isDue = this.ownMs >= PROBE_MS && this.#probe === null && nowMs - this.#probedMs > pauseMs
@@ -387,18 +386,18 @@ export class Watchdog {
     const timeoutMs = heartbeat.times()?.state === 'R' ? BUSY_STACK_MAX_MS : undefined
     const { beats } = heartbeat
     const now = mayAsk ? await stackOf(heartbeat.threadId, timeoutMs) : null
-    // It has gone on meanwhile, and stands elsewhere.
+    // If the loop has turned meanwhile, this is another standstill.
     return (heartbeat.beats === beats ? now : null) ?? (await earlier)
   }
 
-  /** How much more memory the lane has than before, as far as it can be told from outside; 0 when that is not known. What a thread had that has ended since may be the process's for a while still. */
+  /** How much the lane has grown, as seen from outside; 0 when unknown. Memory of a thread that has ended since may still belong to the process. */
   #bytesGrownSince(before: Memory | null): number {
     const now = this.#memory()
     if (now === null || before === null) return 0
     return now.processBytes - before.processBytes - Math.max(0, now.otherBytes - before.otherBytes)
   }
 
-  /** Null when the system does not tell. */
+  /** Null when the system does not report it. */
   #memory(): Memory | null {
     try {
       return { processBytes: process.memoryUsage.rss(), otherBytes: this.#options.otherThreadsBytes() }
