@@ -246,7 +246,9 @@ export class LaneDeaths {
     const { guilty } = box
     const who = [guilty?.handler, guilty?.plugin].find((name) => name != null)
     const where = [who, guilty?.line].filter((part) => part != null).join(' at ')
-    const cause = guilty === null ? unknownCause(box.in_flight, box.in_flight_count) : ` in ${where}`
+    // What was in flight when a replaced builtin was noticed says nothing.
+    const unknown = box.reason === 'broken' ? '' : unknownCause(box.in_flight, box.in_flight_count)
+    const cause = guilty === null ? unknown : ` in ${where}`
     const short = { ...box, steps: box.steps.slice(-STEPS_REPORTED) }
     const { kernel, events } = this.#parts
     const { lane, reason, in_flight_count, in_flight } = box

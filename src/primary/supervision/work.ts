@@ -91,7 +91,7 @@ const NAMED_MAX = 10
 /** What the log says where nothing proves who caused a death. @param count of all, of which `works` has the oldest */
 export function unknownCause(works: readonly WorkInFlight[], count: number): string {
   if (count === 0) return '. The cause is unknown; nothing was in flight'
-  const names = works.slice(0, NAMED_MAX).map(({ name, plugin }) => `${name} (${plugin})`)
+  const names = works.slice(0, NAMED_MAX).map(({ name }) => name)
   const rest = count > names.length ? ` and ${count - names.length} more` : ''
   return `. The cause is unknown; in flight: ${names.join(', ')}${rest}`
 }

@@ -114,7 +114,7 @@ test('the log lists what was in flight where the cause is unknown', () => {
   assert.equal(unknownCause([], 0), '. The cause is unknown; nothing was in flight')
   assert.equal(
     unknownCause([sell, buy], 3),
-    '. The cause is unknown; in flight: event of shop.Sell (shop.Sell), event of shop.Buy (shop.Buy) and 1 more',
+    '. The cause is unknown; in flight: event of shop.Sell, event of shop.Buy and 1 more',
   )
 })
 
