@@ -233,6 +233,11 @@ export class LaneSet implements Lanes {
     return this.missing <= 0 && this.booting === 0
   }
 
+  /** True when every slot has a lane, and no standby boots. */
+  get areUp(): boolean {
+    return this.slots.every(({ thread, isStandbyStarting }) => thread.state === 'ready' && !isStandbyStarting)
+  }
+
   /** True when no other lane serves or is about to. */
   isLast(slot: LaneSlot): boolean {
     if (this.missing > 0) return false
@@ -288,6 +293,8 @@ function infoOf(thread: LaneThread, { index, role, restarts, deaths }: LaneSlot,
   }
 }
 
+/** A lane on demand lets regular lanes boot first, for this long at most, milliseconds. */
+const YIELD_MS = 3000
 /** A lane on demand leaves when it has not been wanted for this long, milliseconds. */
 const IDLE_MS = 10_000
 
@@ -300,9 +307,8 @@ export class OnDemandLane {
   /** Null until it has been wanted for the first time. */
   slot: LaneSlot | null = null
   isWanted = false
-  /** It has been up since it was wanted. */
-  hasBegun = false
-  #unwantedMs = 0
+  /** When it was wanted, or not any more, by `steadyMs`. */
+  #changedMs = 0
   /** Ends the thread after a handler in it was given up, so that nothing of it is left for the next event. Set by the supervisor. */
   renew: () => void = () => {}
 
@@ -312,8 +318,7 @@ export class OnDemandLane {
   }
 
   want(isWanted: boolean): void {
-    if (this.isWanted && !isWanted) this.#unwantedMs = steadyMs()
-    if (!isWanted) this.hasBegun = false
+    if (this.isWanted !== isWanted) this.#changedMs = steadyMs()
     this.isWanted = isWanted
   }
 
@@ -324,6 +329,11 @@ export class OnDemandLane {
 
   /** True when it has not been wanted for so long that it leaves. */
   isOver(nowMs: number): boolean {
-    return !this.isWanted && nowMs - this.#unwantedMs >= IDLE_MS
+    return !this.isWanted && nowMs - this.#changedMs >= IDLE_MS
+  }
+
+  /** True when it may start beside lanes that boot. */
+  isOverdue(nowMs: number): boolean {
+    return nowMs - this.#changedMs >= YIELD_MS
   }
 }

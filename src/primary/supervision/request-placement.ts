@@ -15,19 +15,15 @@ export interface PlacementParts {
   readonly events: { readonly hub: Hub }
 }
 
-/**
- * Decides which lanes serve the routes of which plugins. Isolated plugins have the probation lane; until that is up, the regular lanes without
- * their standbys. All others have the regular lanes.
- */
+/** Decides which lanes serve which routes: isolated plugins have the probation lane alone, all others the regular lanes. */
 export function placeRequests({ lanes, isolation, routing, dispatcher, events }: PlacementParts): void {
-  const { serving, probation } = lanes
-  if (probation.isWanted && serving.some(({ role }) => role === 'probation')) probation.hasBegun = true
+  const { serving } = lanes
   for (const { servedBy, number, plugin } of routing.table.list()) {
     if (servedBy !== 'lanes') continue
     const isIsolated = isolation.has(plugin)
     for (const lane of serving) {
-      const isOpen = lane.role === 'probation' ? isIsolated : !isIsolated || (!probation.hasBegun && !lane.isStandby)
-      lane.servesRoute[number] = isOpen && lane.hostsRoute[number] === 1 ? 1 : 0
+      const isItsLane = (lane.role === 'probation') === isIsolated
+      lane.servesRoute[number] = isItsLane && lane.hostsRoute[number] === 1 ? 1 : 0
     }
   }
   dispatcher.setLanes(serving)

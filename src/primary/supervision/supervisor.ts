@@ -80,6 +80,7 @@ export class Supervisor implements ThreadOwner {
 
   #changed(): void {
     if (!this.#lanes.isStopping) this.#startLanes()
+    this.#startProbation()
     this.#registrar.changed()
     for (const wake of this.#bootWaiters.splice(0)) wake()
   }
@@ -285,12 +286,19 @@ export class Supervisor implements ThreadOwner {
 
   // ── lanes on demand ───────────────────────────────────────────────────────
 
+  /** An isolated plugin has no other lane: it does not wait for the next check once the regular lanes are up. */
+  #startProbation(): void {
+    const { probation, isStopping } = this.#lanes
+    if (probation.isWanted && !isStopping) this.#checkOnDemand(probation, steadyMs())
+  }
+
   /** Starts a lane on demand when it is wanted, and ends it when it has not been for a while. */
   #checkOnDemand(onDemand: OnDemandLane, nowMs: number): void {
     const { index, role, slot, isWanted } = onDemand
     if (!isWanted) {
       if (onDemand.isOver(nowMs)) this.#drain(onDemand)
-    } else if (slot === null) onDemand.slot = new LaneSlot(this.#starter.start(index, role))
+    } else if (role === 'probation' && !this.#lanes.areUp && !onDemand.isOverdue(nowMs)) return
+    else if (slot === null) onDemand.slot = new LaneSlot(this.#starter.start(index, role))
     else if (slot.restartTimer === undefined) this.#replacement.restart(slot)
   }
 
