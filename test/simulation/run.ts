@@ -239,14 +239,17 @@ export class Run {
       return `${id} ${frame.event} is ${isRequest ? 'asked' : 'published'}${more}${this.#poison.has(id) ? ', and kills' : ''}`
     })
     const { pending } = hub
+    const furthestBehind = Math.max(0, ...hub.consumersOf(frame.event).map((consumer) => consumer.pending))
     const refused = (error: unknown): void => {
       // By its code: a planted hub has classes of its own.
       if (codeOf(error) !== 'EVENT_BUS_FULL') throw error
       this.tell(() => `${id} is refused`)
       for (const { unit } of units) oracle.refused(id, unit)
-      const isFull = pending + takers.length > plan.maxQueue * 0.9
+      const free = plan.maxQueue * 0.9 - pending
+      // A subscriber gets no more than what it leaves to others; what waits behind dead letters, a quarter of all.
+      const isShareFull = furthestBehind >= free
       const mayBeFull =
-        isFull || ((this.#paused.size > 0 || hub.parked.size > 0) && pending + takers.length > plan.maxQueue / 2)
+        takers.length > free || isShareFull || (hub.parked.size > 0 && pending + takers.length > plan.maxQueue / 4)
       if (!mayBeFull) throw new Finding(`${id} for ${units.length} was refused at ${pending}: ${messageOf(error)}`)
     }
     if (isRequest && units.length > 0) return this.#request(frame, refused)

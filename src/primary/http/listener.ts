@@ -378,6 +378,9 @@ export class Listener {
       return exchange.fail(this.state === 'draining' ? 'HTTP_DRAINING' : 'HTTP_STARTING', undefined, true)
 
     const ip = exchange.route.ignoresAddress ? '' : exchange.clientAddress()
+    // The system has forgotten it: the connection is closed, and the library does not know yet.
+    if (ip === '' && !exchange.route.ignoresAddress)
+      return exchange.fail('HTTP_BAD_REQUEST', 'The client has closed the connection', true)
     const { ids } = exchange
     const frame = new RequestFrame(
       exchange.route.number,
