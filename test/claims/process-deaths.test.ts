@@ -52,10 +52,8 @@ test('what V8 aborts is named by the next process', async (t) => {
     const died = await until(async () => (await told())[0], 'the event')
     assert.equal(died.signal, 'SIGKILL')
     assert.equal(died.guilty, null, 'SIGKILL may come from outside')
-    assert.deepEqual(
-      died.in_flight.map(({ name, plugin }) => [name, plugin]),
-      [[ROUTE, PLUGIN]],
-    )
+    // What was answered within the last 100 ms may still be listed.
+    assert.ok(died.in_flight.some(({ name, plugin }) => name === ROUTE && plugin === PLUGIN))
     assert.deepEqual((await reports()).at(-1)!.suspects, [])
   })
 

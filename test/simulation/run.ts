@@ -239,7 +239,10 @@ export class Run {
       return `${id} ${frame.event} is ${isRequest ? 'asked' : 'published'}${more}${this.#poison.has(id) ? ', and kills' : ''}`
     })
     const { pending } = hub
-    const furthestBehind = Math.max(0, ...hub.consumersOf(frame.event).map((consumer) => consumer.pending))
+    const furthestBehind = Math.max(
+      0,
+      ...hub.consumersOf(frame.event).map(({ pending: all, queue }) => all - queue.inFlight),
+    )
     const refused = (error: unknown): void => {
       // By its code: a planted hub has classes of its own.
       if (codeOf(error) !== 'EVENT_BUS_FULL') throw error

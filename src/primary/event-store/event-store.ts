@@ -38,6 +38,8 @@ const GROUPS_STORED_MS = 5000
 const REOPEN_MS = 1000
 /** How often it checks groups, counts rows and tries what failed, milliseconds. */
 const LOOK_MS = 1000
+/** How often rows for a broker that nobody has any more are looked for, milliseconds. */
+const RELAYED_MS = 10_000
 /** How long a start waits for the file, milliseconds: a process that is ending holds it a little longer. */
 const CLAIM_MS = 1000
 /** Every commit has succeeded or failed after this time, milliseconds. */
@@ -84,6 +86,8 @@ export class EventStore {
   #hasNotedStart = false
   #refusals = 0
   #ringUntilMs = 0
+  /** By the steady clock. */
+  #relayedAtMs = 0
   /** True once all subscribers of the boot are known. */
   #isAdopted = false
   #fault: string | null = null
@@ -423,9 +427,18 @@ export class EventStore {
   #look(): void {
     this.#trial.look(this.#clock.steadyMs())
     this.#retry(() => this.groups.look())
+    this.#retry(() => this.#lookForRelayed())
     this.#retry(() => this.#early.look())
     this.#retry(() => this.#rows.look())
     this.#ringRefused()
+  }
+
+  /** On a server the last process with a broker may have left rows for it: they are for the groups then. */
+  async #lookForRelayed(): Promise<void> {
+    const nowMs = this.#clock.steadyMs()
+    if (this.#relay !== null || this.#members === null || nowMs < this.#relayedAtMs) return
+    this.#relayedAtMs = nowMs + RELAYED_MS
+    await this.#store.takeBackRelayed()
   }
 
   /** A commit with an unknown outcome may have stored rows without a doorbell. */

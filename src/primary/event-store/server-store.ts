@@ -420,11 +420,12 @@ export class ServerStore extends SqlStore {
 
   /** Does nothing while other processes use the broker. */
   override async takeBackRelayed(): Promise<void> {
-    await this.database.execute(
-      `UPDATE heddle_delivery SET grp = $1, place = 0 WHERE grp = ${BROKER}
-       AND NOT EXISTS (SELECT 1 FROM heddle_member_group WHERE grp = ${BROKER} AND member <> $2)`,
-      [unassignedOf(this.#member()), this.#member()],
-    )
+    for (const which of ['due_ms = 0', 'due_ms > 0'])
+      await this.database.execute(
+        `UPDATE heddle_delivery SET grp = $1, place = 0 WHERE grp = ${BROKER} AND ${which}
+         AND NOT EXISTS (SELECT 1 FROM heddle_member_group WHERE grp = ${BROKER} AND member <> $2)`,
+        [unassignedOf(this.#member()), this.#member()],
+      )
   }
 
   override async hasUnassigned(): Promise<boolean> {

@@ -60,9 +60,11 @@ export class QueueBudget {
     if (consumers.length * payloadBytes > freeBytes) {
       throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: its payloads take ${this.#bytes} bytes`)
     }
-    for (const { group, pending, pendingBytes } of consumers) {
-      if (pending < free && (payloadBytes === 0 || pendingBytes < freeBytes)) continue
-      const what = pending >= free ? `${pending} deliveries` : `${pendingBytes} bytes`
+    for (const { group, pending, pendingBytes, queue } of consumers) {
+      // A handler may publish to its own subscriber, however small the queue is.
+      const waiting = pending - queue.inFlight
+      if (waiting < free && (payloadBytes === 0 || pendingBytes < freeBytes)) continue
+      const what = waiting >= free ? `${waiting} deliveries` : `${pendingBytes} bytes`
       throw new HeddleError(
         'EVENT_BUS_FULL',
         `${group} is too far behind: ${what} wait for it, and the rest of the queue is for other subscribers`,

@@ -377,10 +377,11 @@ export class Listener {
     if (this.state !== 'open' && !this.#servesStill(exchange.route))
       return exchange.fail(this.state === 'draining' ? 'HTTP_DRAINING' : 'HTTP_STARTING', undefined, true)
 
-    const ip = exchange.route.ignoresAddress ? '' : exchange.clientAddress()
+    // Until a body has come, new code that reads the address may have the route.
+    const mayBeRead = !exchange.route.ignoresAddress || scan.contentLength !== '' || scan.transferEncoding !== ''
+    const ip = mayBeRead ? exchange.clientAddress() : ''
     // The system has forgotten it: the connection is closed, and the library does not know yet.
-    if (ip === '' && !exchange.route.ignoresAddress)
-      return exchange.fail('HTTP_BAD_REQUEST', 'The client has closed the connection', true)
+    if (ip === '' && mayBeRead) return exchange.fail('HTTP_BAD_REQUEST', 'The client has closed the connection', true)
     const { ids } = exchange
     const frame = new RequestFrame(
       exchange.route.number,

@@ -239,9 +239,7 @@ export class Routing {
   addMount({ plugin, prefix, directory }: Omit<SharedMount, 'numbers'>, routes: readonly RouteManifest[]): void {
     for (const route of routes) this.#requireFree(route)
     // No lane may take over these routes: its code is never newer.
-    const numbers = routes.map((route) =>
-      this.#add({ ...route, ignoresAddress: true }, 'lanes', Number.POSITIVE_INFINITY),
-    )
+    const numbers = routes.map((route) => this.#add(route, 'lanes', Number.POSITIVE_INFINITY))
     this.mounts.push({ plugin, prefix, directory, numbers })
   }
 

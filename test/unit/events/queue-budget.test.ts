@@ -9,8 +9,12 @@ const sized = (bytes: number) =>
 
 /** That many consumers with nothing pending. */
 const idle = (count: number): Consumer[] =>
-  Array.from({ length: count }, () => ({ group: 'idle', pending: 0, pendingBytes: 0 }) as Consumer)
-const behind = (pending: number, pendingBytes = 0): Consumer => ({ group: 'slow', pending, pendingBytes }) as Consumer
+  Array.from(
+    { length: count },
+    () => ({ group: 'idle', pending: 0, pendingBytes: 0, queue: { inFlight: 0 } }) as Consumer,
+  )
+const behind = (pending: number, pendingBytes = 0): Consumer =>
+  ({ group: 'slow', pending: pending + 3, pendingBytes, queue: { inFlight: 3 } }) as Consumer
 
 function filled(deliveries: number, max = 100): QueueBudget {
   const budget = new QueueBudget(max)
