@@ -5,7 +5,7 @@ import type { Heddle } from '../../support/heddle.ts'
 import { redisServer } from '../../support/servers/redis.ts'
 import { post } from '../../support/started-service.ts'
 import { until } from '../../support/until.ts'
-import { handledBy, isEmpty, kill, onSqlite } from './databases.ts'
+import { handledBy, isEmpty, kill, onPostgres, onSqlite } from './databases.ts'
 
 const take = async (heddle: Heddle, id: string, options = {}): Promise<string> =>
   (await post(heddle, '/orders', { id, options })).id
@@ -94,4 +94,18 @@ test('what is stored is delivered after another driver was chosen, and after the
   await until(async () => (await names(third)).includes('b after'), 'the second order')
   assert.deepEqual((await names(third)).sort(), ['a', 'a after', 'b', 'b after'])
   assert.equal((await store.rows('SELECT seq FROM heddle_delivery')).length, 1, 'it waits for its time')
+})
+
+test('what the last process with Redis leaves for it goes to the subscribers of a process without', async (t) => {
+  const redis = await redisServer(t, { own: true })
+  const store = await onPostgres(t)
+  if (redis === null || store === null) return
+  const first = await store.start({ ...redis.env, EVENT_BUS_DRIVER: 'keyvalue_streams', REPLICA_ID: 'first' })
+  redis.freeze()
+  const id = await take(first, 'left')
+  const second = await store.start({ EVENT_BUS_DRIVER: 'database', REPLICA_ID: 'second' })
+  await first.stop()
+  await until(async () => (await handledBy(second)).some(({ event_id }) => event_id === id), 'the order handled')
+  await isEmpty(store)
+  redis.thaw()
 })
