@@ -1,3 +1,4 @@
+// Subscribers, events and deliveries as the hub knows them.
 import type { SubscribeOptions } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import type { DeliverySpan, TraceContext, TraceScope } from '../../contracts/tracing.ts'
@@ -7,96 +8,96 @@ import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
 /** A thread that runs subscribers. */
 export interface SubscriberThread {
-  /** By which the thread names itself in what it stores. */
+  /** Name of the thread in what it stores. */
   readonly threadId: number
-  /** True for a lane that gets only deliveries that threads died of. */
+  /** True for the quarantine lane: it takes only suspects. */
   readonly isQuarantine: boolean
-  /** Deliveries that it has not answered yet. */
+  /** Deliveries in flight in this thread. */
   readonly deliveriesInFlight: number
-  /** True while its loop stands still. One of its deliveries may be the cause, so none is taken from it before it goes on or dies. */
+  /** True while its event loop stands still. A delivery may be the cause, so the thread keeps its deliveries until it goes on or dies. */
   readonly isStill: boolean
-  /** How long a debugger has been attached while it ran, milliseconds: no delivery is late because of that. */
+  /** Time a debugger has been attached while the thread ran, milliseconds. It does not count towards timeouts. */
   readonly heldMs: number
-  /** True when it takes one more delivery. */
+  /** True when it has room for one more delivery. */
   readonly hasRoom: boolean
-  /** @returns false when it could not take the delivery after all */
+  /** @returns false if the thread did not take it */
   send(deliveryId: number, frame: EventFrame): boolean
   /** Gives a delivery up: it no longer counts as in flight, even if its handler still runs. */
   abandon(deliveryId: number): void
 }
 
-/** A publisher that waits for the first object that a subscriber returns. */
+/** A publisher waiting for the first object a subscriber returns. */
 export interface Requester {
   /** Deliveries that may still reply. */
   open: number
-  /** True while every delivery that has ended has failed. */
+  /** True while every ended delivery has failed. */
   onlyFailures: boolean
   reply(json: string): void
-  /** Told when all deliveries have failed. */
+  /** Called when all deliveries have failed. */
   failed(error: string): void
 }
 
-/** A delivery that has failed for good. */
+/** A delivery that failed for good. */
 export interface FailedDelivery {
   event: HubEvent
   group: string
   subscriber: string
   error: string
   attempts: number
-  /** The report of the last death, when threads died of the delivery. */
+  /** Report of the last crash, if threads died of the delivery. */
   blackBox: BlackBox | null
-  /** True when what follows with its key waits for the letter. */
+  /** True when the dead letter blocks its key. */
   parks: boolean
-  /** The trace that the listeners' work belongs to; null while tracing is off. */
+  /** Trace of the listeners' work; null while tracing is off. */
   trace: TraceScope | null
 }
 
-/** Where an event comes from, when the hub's memory alone does not have it: a broker, or the durable log. Told of each of its deliveries here. */
+/** The broker or durable log of an event. Called for each of its deliveries here. */
 export interface EventSource {
-  /** A broker bounds what it gives, keeps no order, and may give it to another process. */
+  /** A broker limits the events in the hub, keeps no order, and may give an event to another process. */
   readonly isBroker: boolean
-  /** The hub has accepted it, and not begun with it. */
+  /** The hub has accepted the delivery and not started it. */
   accepted?(delivery: Delivery): void
-  /** False while no thread may begin it. */
+  /** False while no thread may start it. */
   mayBegin?(delivery: Delivery): boolean
-  /** A thread has it that is the first to have it. */
+  /** The first thread has it. */
   begun?(delivery: Delivery): void
   /**
-   * Told of the next attempt before the pause.
-   * @param dueMs when it is made, milliseconds since the epoch
-   * @param mayLeave nothing waits behind it
-   * @returns true when it waits for its time elsewhere: it leaves the hub
+   * Called before the pause between two attempts.
+   * @param dueMs time of the next attempt, milliseconds since the epoch
+   * @param mayLeave true when no delivery waits behind it
+   * @returns true when it leaves the hub and waits in its store
    */
   retrying?(delivery: Delivery, dueMs: number, mayLeave: boolean): boolean
-  /** Told before a delivery that a thread has had waits for another. @returns true when it waits elsewhere: it leaves the hub */
+  /** Called when a delivery returns to the queue after a thread had it. @returns true when it leaves the hub and waits in its store */
   leaving?(delivery: Delivery): boolean
-  /** Stores a dead letter. Resolves when it is stored, however long that takes. */
+  /** Stores a dead letter. Resolves once it is stored, with no time limit. */
   storeDeadLetter(delivery: Delivery, letter: FailedDelivery): Promise<void>
-  /** @param isDone true when the delivery was handled or is a dead letter; false when nobody in this process takes it any more */
+  /** @param isDone true when the delivery was handled or is a dead letter; false when this process no longer delivers it */
   ended(delivery: Delivery, isDone: boolean): void
 }
 
-/** How an attempt has failed: only after `once` may another follow. */
+/** How an attempt failed: only `once` is retried. */
 export type Failure = 'once' | 'unrecoverable' | 'poison'
 
-/** What the durable log, or a broker, knows of one delivery of an event. */
+/** State of one delivery in the durable log or broker. */
 export interface Share {
   readonly group: string
   /** Number of the next attempt. */
   readonly attempt: number
-  /** Threads and processes that died of it. */
+  /** Crashes of threads and processes during the delivery. */
   readonly deaths: number
-  /** When the attempt is due, milliseconds since the epoch; not above 0: now. */
+  /** Time of the attempt, milliseconds since the epoch; 0 or less: now. */
   readonly dueMs: number
-  /** Why the attempt before has failed; empty before the first. */
+  /** Error of the previous attempt; empty before the first. */
   readonly error: string
-  /** Set when this attempt has failed already, for this reason. */
+  /** Set when this attempt has already failed. */
   readonly failure?: Failure | null
-  /** True when a thread has had it: it does not expire any more. */
+  /** True when a thread has had it: it no longer expires. */
   readonly isBegun?: boolean
-  /** The report of the last of the deaths. */
+  /** Report of the last crash. */
   readonly blackBox?: BlackBox | null
-  /** Of a broker: the instance that had it last, the only one that may get it when it is a broadcast; null: any may. */
+  /** Broker only: the instance that had it last, and the only recipient of a broadcast; null: any instance. */
   readonly instance?: SubscriberInstance | null
   /** Set when the delivery began elsewhere and is traced. */
   readonly span?: DeliverySpan | null
@@ -105,43 +106,43 @@ export interface Share {
 /** One subscriber in one thread. */
 export interface SubscriberInstance {
   readonly thread: SubscriberThread
-  /** Its number in that thread. */
+  /** Index of the subscriber in its thread. */
   readonly subscriberIndex: number
   readonly plugin: string
   readonly identity: string
-  /** True while its plugin is set aside: its events wait. */
+  /** True while its plugin is disabled: its events wait. */
   isPaused: boolean
-  /** True when it has subscribed after its plugin had booted: nothing is kept for it beyond its thread. */
+  /** True when it subscribed after its plugin had booted: no events are kept for it after its thread ends. */
   readonly isTemporary?: boolean
 }
 
-/** Told who subscribes: the durable log keeps events for groups that are not here. */
+/** Follows subscriptions: the durable log keeps events for absent groups. */
 export interface GroupWatcher {
-  /** True when what is stored waits for the group while it is not here. */
+  /** True when stored events wait for the group while it is absent. */
   isKnown(event: string, group: string): boolean
-  /** An instance of the group is here, which is no broadcast. */
+  /** An instance of a group has subscribed. Not called for broadcasts. */
   joined(event: string, group: string): void
-  /** The last one is gone. @param isForGood it has unsubscribed */
+  /** The last instance is gone. @param isForGood true when it has unsubscribed */
   left(event: string, group: string, isForGood: boolean): void
-  /** Who gets an event has changed. */
+  /** The recipients of an event have changed. */
   changed?(event: string): void
 }
 
 /**
- * An event that the hub has accepted. Its `subscriber`, `attempt` and `trace` are set again for each delivery: a thread copies the event,
+ * An event accepted by the hub. Its `subscriber`, `attempt` and `trace` are set again for each delivery: a thread copies the event,
  * or these fields, before it returns from `send`. Its payload is a string of bytes (see EventFrame).
  */
 export interface HubEvent extends EventFrame {
-  /** When it expires, milliseconds since the epoch; 0: never. */
+  /** Expiry, milliseconds since the epoch; 0: never. */
   expiresMs: number
-  /** The span that published. */
+  /** The publisher's span. */
   producer: TraceContext
-  /** Null: it is in memory alone. */
+  /** Null for an event in memory alone. */
   source: EventSource | null
   requester: Requester | null
 }
 
-/** @param frame with bytes as its payload; it belongs to the hub from now on */
+/** @param frame with bytes as its payload; the hub owns it afterwards */
 export function hubEventOf(
   frame: EventFrame,
   expiresMs: number,
@@ -156,39 +157,39 @@ export function hubEventOf(
   return event
 }
 
-/** One event on its way to one consumer (or, broadcast, to one instance of it). */
+/** One event on its way to one consumer, or to one instance of a broadcast. */
 export interface Delivery {
-  /** New for each attempt: a late answer to an attempt that was given up finds no delivery. */
+  /** New for each attempt: a late answer to an abandoned attempt finds no delivery. */
   id: number
   readonly consumer: Consumer
   readonly event: HubEvent
   attempt: number
-  /** Lanes that died while they handled it. After the first death it is a suspect and goes to the quarantine lane. */
+  /** Lanes that died while handling it. After the first crash it is a suspect and goes to the quarantine lane. */
   deaths: number
-  /** The report of the last of these deaths. */
+  /** Report of the last crash. */
   blackBox: BlackBox | null
-  /** When its first attempt here is due, milliseconds since the epoch; 0: at once. */
+  /** Time of its first attempt here, milliseconds since the epoch; 0: at once. */
   dueMs: number
   /** True when a thread has had it. */
   isBegun: boolean
-  /** True when its last attempt has failed. */
+  /** True when its last attempt failed. */
   isGivenUp: boolean
-  /** Set from its first attempt on, when it is traced. */
+  /** Set from its first attempt on, if traced. */
   span: DeliverySpan | null
-  /** Its place among the open spans of this process; -1 while it is not there. */
+  /** Index among the open spans of this process; -1: no open span. */
   spanIndex: number
-  /** The instance that handles it now. */
+  /** The instance handling it now. */
   instance: SubscriberInstance | null
   readonly queue: DeliveryQueue
-  /** When the attempt counts as failed, milliseconds since the epoch, less the time for which a debugger had been attached by then. */
+  /** Deadline of the attempt, milliseconds since the epoch, less the time a debugger had been attached by then. */
   deadlineMs: number
-  /** Why the attempt before has failed; empty before the first. */
+  /** Error of the previous attempt; empty before the first. */
   error: string
-  /** True when an attempt has failed here. */
+  /** True when an attempt failed here. */
   isTried: boolean
 }
 
-/** @param share null: nothing has been done with it */
+/** @param share null: no attempt has been made */
 export function deliveryOf(queue: DeliveryQueue, event: HubEvent, share: Share | null): Delivery {
   const { attempt, deaths, dueMs, error, blackBox = null, instance = null, span = null } = share ?? NEW
   return {
@@ -213,24 +214,24 @@ export function deliveryOf(queue: DeliveryQueue, event: HubEvent, share: Share |
 
 const NEW: Omit<Share, 'group'> = { attempt: 1, deaths: 0, dueMs: 0, error: '' }
 
-/** A tool that a consumer needs is away: of its deliveries one at a time is tried. */
+/** An outage of a tool the consumer needs: deliveries are tried one at a time. */
 export interface Outage {
   delayMs: number
-  /** When the next one is tried, by the steady clock. */
+  /** Time of the next try, by the steady clock. */
   atMs: number
   isDue: boolean
 }
 
-/** The deliveries that wait for a consumer. Those of a broadcast wait per instance, so that no instance delays another. */
+/** Deliveries waiting for a consumer. A broadcast has one queue per instance, so that no instance delays another. */
 export class DeliveryQueue {
   readonly consumer: Consumer
-  /** The only instance that may get these deliveries; null: any instance may. */
+  /** Sole recipient of these deliveries; null: any instance. */
   readonly instance: SubscriberInstance | null
-  /** Deliveries that no thread had room for. */
+  /** Deliveries waiting for a thread with room. */
   readonly waiting = new Fifo<Delivery>()
-  /** Keys that are being handled, each with the deliveries that wait for it. */
+  /** Keys in progress, each with the deliveries waiting for it. */
   readonly keyed = new Map<string, Fifo<Delivery>>()
-  /** Deliveries that threads have and have not answered. */
+  /** Deliveries in flight. */
   inFlight = 0
 
   constructor(consumer: Consumer, instance: SubscriberInstance | null) {
@@ -238,14 +239,14 @@ export class DeliveryQueue {
     this.instance = instance
   }
 
-  /** False while as many of its deliveries are under way as its subscriber takes at a time, and while a tool that it needs is away. */
+  /** False at the subscriber's concurrency limit, and while a tool it needs is unavailable. */
   get hasRoom(): boolean {
     const { outage, concurrency } = this.consumer
     return this.inFlight < concurrency && (outage === null || outage.isDue)
   }
 }
 
-/** A logical subscriber: all instances of one group on one event. Each event goes to one of them, a broadcast to all. */
+/** A logical subscriber: all instances of one group on one event. One of them gets each event; a broadcast goes to all. */
 export class Consumer {
   readonly event: string
   readonly group: string
@@ -253,29 +254,29 @@ export class Consumer {
   backoffMs = 0
   timeoutMs = 0
   broadcast = false
-  /** With a key, what follows a dead letter waits for it. */
+  /** With `onDead: 'park'` a dead letter blocks its key. */
   parks = false
-  /** Deliveries of one queue that are under way at a time, at most. */
+  /** Maximum number of deliveries of one queue in flight. */
   concurrency = Number.POSITIVE_INFINITY
   readonly instances: SubscriberInstance[] = []
   /** Its instances in the quarantine lane, for suspects. */
   readonly quarantineInstances: SubscriberInstance[]
-  /** True when the last quarantine lane did not have this subscriber: its suspects are tried elsewhere. */
+  /** True when the last quarantine lane lacked this subscriber: its suspects are tried elsewhere. */
   lacksQuarantine = false
-  /** Deliveries that are accepted and not finished, and the bytes of their payloads. */
+  /** Pending deliveries and the bytes of their payloads. */
   pending = 0
   pendingBytes = 0
-  /** Deliveries that have ended. */
+  /** Ended deliveries. */
   ended = 0
-  /** True when its last instance has unsubscribed: a retry, a delayed delivery or the next one of a key is dropped. */
+  /** True when its last instance has unsubscribed: retries, delayed deliveries and waiting keys are dropped. */
   isGone = false
-  /** All its instances have subscribed after their plugins had booted. */
+  /** True when all its instances subscribed after their plugins had booted. */
   isTemporary = true
-  /** Set while a tool that it needs is away. */
+  /** Set during an outage of a tool it needs. */
   outage: Outage | null = null
   readonly queue: DeliveryQueue = new DeliveryQueue(this, null)
   readonly #instanceQueues = new WeakMap<SubscriberInstance, DeliveryQueue>()
-  /** Several subscribers of one thread are in the group: they take turns. */
+  /** True when one thread has several of its subscribers: they take turns. */
   #isShared = false
   #turn = 0
 
@@ -286,7 +287,7 @@ export class Consumer {
     this.setOptions(options)
   }
 
-  /** New code may have other options: the instance that came last decides. */
+  /** New code may have other options: the latest instance decides. */
   setOptions(options: SubscribeOptions): void {
     this.retries = options.retries ?? SUBSCRIBER_DEFAULTS.retries
     this.backoffMs = options.backoffMs ?? SUBSCRIBER_DEFAULTS.backoffMs
@@ -311,12 +312,12 @@ export class Consumer {
     return this.concurrency !== Number.POSITIVE_INFINITY
   }
 
-  /** True when one of its threads takes one more delivery. */
+  /** True when one of its threads has room for one more delivery. */
   get hasFreeThread(): boolean {
     return this.instances.some(({ isPaused, thread }) => !isPaused && thread.hasRoom)
   }
 
-  /** The queues that get an event. @param only see Share */
+  /** The queues of an event. @param only see Share */
   queuesFor(only: SubscriberInstance | null | undefined): DeliveryQueue[] {
     if (!this.broadcast || only === null) return [this.queue]
     return only === undefined ? this.instances.map((each) => this.queueOf(each)) : [this.queueOf(only)]
@@ -331,7 +332,7 @@ export class Consumer {
     return queue
   }
 
-  /** The instance with room whose thread has the fewest deliveries; of several in that thread the one whose turn it is. */
+  /** Picks the instance with room whose thread has the fewest deliveries. Instances of one thread take turns. */
   pickInstance(): SubscriberInstance | null {
     const { instances } = this
     let best: SubscriberInstance | null = null

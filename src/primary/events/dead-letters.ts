@@ -8,28 +8,28 @@ import { type FailedDelivery, type HubEvent, hubEventOf } from './consumer.ts'
 import type { KeyPlace, ParkedKeys } from './key-order.ts'
 import type { RecordLog } from './records.ts'
 
-/** The dead letters of a process, wherever they are kept. */
+/** The dead letters of a process, in memory or in a store. */
 export interface DeadLetters {
   /** Oldest first, without payload values. */
   list(wanted: DeadLetterPage): Awaitable<DeadLetter[]>
-  /** Makes it an event again, for its subscriber alone. False when there is no such dead letter, or nobody to take it. */
+  /** Publishes it again for its subscriber alone. False if there is no such dead letter, or no subscriber. */
   replay(id: string): Awaitable<boolean>
-  /** The JSON that its replay delivers; null when there is no such dead letter. */
+  /** Payload of its replay, as JSON; null if there is no such dead letter. */
   payload(id: string): Awaitable<string | null>
   /** @param json the new payload. @param keys its keys. */
   edit(id: string, json: string, keys: string): Awaitable<boolean>
-  /** What waits for it goes on. */
+  /** Deletes it and unblocks its key. */
   delete(id: string): Awaitable<boolean>
 }
 
-/** True when the letter is among those that are wanted; its age in the pages aside. */
+/** True when the dead letter matches the filter. The cursor `before` is not checked. */
 function isWanted(letter: DeadLetter, wanted: DeadLetterPage): boolean {
   const { event, subscriber, error, since, until, parked, ids } = wanted
   if (parked !== undefined && (letter.parked === true) !== parked) return false
   if (event !== undefined && letter.event !== event) return false
   if (subscriber !== undefined && letter.subscriber !== subscriber) return false
   if (error !== undefined && !letter.error.includes(error)) return false
-  // ISO 8601 of one form sorts as the times do.
+  // ISO 8601 texts of one form sort by time.
   if (since !== undefined && letter.timestamp < isoOf(since)) return false
   if (until !== undefined && letter.timestamp >= isoOf(until)) return false
   return ids === undefined || ids.includes(letter.id)
@@ -37,9 +37,9 @@ function isWanted(letter: DeadLetter, wanted: DeadLetterPage): boolean {
 
 const isoOf = (time: Date | string): string => (typeof time === 'string' ? time : time.toISOString())
 
-/** Letters of a page at most, and where nobody asks for less. */
+/** Maximum and default number of dead letters of a page. */
 const DEAD_LETTERS_PAGE_MAX = 1000
-/** What a page takes as JSON at most, but for its newest letter. */
+/** Maximum size of a page as JSON, except for its newest dead letter. */
 export const DEAD_LETTERS_PAGE_BYTES = 4 * 1024 * 1024
 
 /** Collects one page of the dead letters, from the newest to older ones. */
@@ -54,7 +54,7 @@ export class LetterPage {
     this.#limit = wanted.limit ?? DEAD_LETTERS_PAGE_MAX
   }
 
-  /** Adds those that are wanted. @returns true when no more have room */
+  /** Adds the matching ones. @returns true when the page is full */
   add(newestFirst: Iterable<DeadLetter>): boolean {
     for (const letter of newestFirst) {
       if (!isWanted(letter, this.#wanted)) continue
@@ -76,7 +76,7 @@ export class LetterPage {
   }
 }
 
-/** Counts the dead letters that were dropped for new ones, and tells of the first. */
+/** Counts the dead letters dropped for new ones, and logs the first. */
 export class DroppedLetters {
   readonly #tell: (message: string) => void
   #count = 0
@@ -100,21 +100,21 @@ export class DroppedLetters {
   }
 }
 
-/** Replayed letters that are kept; then the oldest are forgotten. */
+/** Maximum number of replayed dead letters; above it the oldest are forgotten. */
 const REPLAYS_MAX = 1000
-/** Dead letters that are kept at most; then the oldest one is dropped. */
+/** Maximum number of dead letters; above it the oldest is dropped. */
 const DEAD_LETTERS_MAX = 1000
-/** What they take together, where nothing else is set: the default of EVENT_BUS_MAX_DEAD_BYTES. */
+/** Default of EVENT_BUS_MAX_DEAD_BYTES. */
 export const DEAD_LETTERS_MAX_BYTES = 67_108_864
-/** What a letter takes beside its texts, bytes: a guess. */
+/** Estimated size of a dead letter beside its texts, bytes. */
 const LETTER_BYTES = 1024
 
-/** A delivery that failed for good, with all that its replay needs. */
+/** A failed delivery with everything its replay needs. */
 interface MemoryLetter extends Omit<FailedDelivery, 'trace'> {
   readonly id: string
-  /** The payload before it was edited, and its keys. */
+  /** The payload before the edit, and its keys. */
   readonly original?: { payload: string; payloadKeys: string }
-  /** What has become of its replay. */
+  /** Outcome of its replay. */
   readonly replay?: LetterReplay
   readonly atMs: number
   readonly bytes: number
@@ -126,22 +126,22 @@ interface MemoryDeadLettersParts {
   log: RecordLog
   /** EVENT_BUS_MAX_DEAD_BYTES; its default when left out. */
   maxDeadBytes?: number
-  /** Keys that wait behind letters. */
+  /** Keys blocked by dead letters. */
   parked: ParkedKeys
   hasConsumer: (event: string, group: string) => boolean
-  /** Gives an event to one of its groups alone. */
+  /** Delivers an event to one of its groups alone. */
   deliver: (event: HubEvent, group: string) => void
 }
 
-/** The dead letters of events that are in memory alone. */
+/** The dead letters of events in memory. */
 export class MemoryDeadLetters implements DeadLetters {
-  /** Letters that were dropped for new ones, here or in the store of the streams. */
+  /** Dead letters dropped for new ones, here or in the store of the streams. */
   readonly dropped: DroppedLetters
   readonly #parts: MemoryDeadLettersParts
   readonly #letters = new Map<string, MemoryLetter>()
-  /** Those that were replayed, without their payloads. */
+  /** Replayed dead letters, without their payloads. */
   readonly #replayed = new Map<string, MemoryLetter>()
-  /** The ids of those whose events are under way. */
+  /** Ids of the dead letters with a running replay, by event. */
   readonly #running = new Map<HubEvent, string>()
   #bytes = 0
 
@@ -150,7 +150,7 @@ export class MemoryDeadLetters implements DeadLetters {
     this.dropped = new DroppedLetters((message) => parts.log('WARNING', message))
   }
 
-  /** What follows waits for the letter, if it parks; what waited for those that it displaces goes on. */
+  /** Adds a dead letter. With `parks` it blocks its key. Keys blocked by the dropped ones are unblocked. */
   add({ trace: _, ...failed }: FailedDelivery): void {
     const { chance, clock, parked } = this.#parts
     const id = `dl_${chance.id()}`
@@ -167,7 +167,7 @@ export class MemoryDeadLetters implements DeadLetters {
     for (const old of dropped) if (old.parks) parked.letterGone(placeOf(old), old.id)
   }
 
-  /** The new one stays, whatever its size: an event has a limit of its own. */
+  /** The new one stays, whatever its size: events have a size limit of their own. */
   #dropOldest(): MemoryLetter[] {
     const maxBytes = this.#parts.maxDeadBytes ?? DEAD_LETTERS_MAX_BYTES
     const dropped: MemoryLetter[] = []
@@ -218,7 +218,7 @@ export class MemoryDeadLetters implements DeadLetters {
     }
   }
 
-  /** What waits for it goes on waiting. */
+  /** Its key stays blocked until the replay ends. */
   replay(id: string): boolean {
     const { hasConsumer, deliver, clock, parked } = this.#parts
     const letter = this.#letters.get(id)
@@ -235,8 +235,8 @@ export class MemoryDeadLetters implements DeadLetters {
   }
 
   /**
-   * A delivery has ended: perhaps of a letter that was replayed.
-   * @param error why it has failed again; null when it was handled. @param letter id of the new letter, if there is one
+   * Records the outcome if the delivery was a replay.
+   * @param error why it failed again; null if handled. @param letter id of the new dead letter, if any
    */
   replayEnded(event: HubEvent, error: string | null, letter: string | null): void {
     if (this.#running.size === 0) return
@@ -266,7 +266,7 @@ export class MemoryDeadLetters implements DeadLetters {
     const kept = original ?? { payload: event.payload, payloadKeys: event.payloadKeys }
     const added = payload.length - (original === undefined ? 0 : event.payload.length)
     const edited = { ...event, payload, payloadKeys: keys }
-    // At its place: the oldest are dropped first.
+    // In its old place: the oldest are dropped first.
     this.#letters.set(id, { ...letter, event: edited, original: kept, bytes: letter.bytes + added })
     this.#bytes += added
     return true
@@ -281,7 +281,7 @@ export class MemoryDeadLetters implements DeadLetters {
   }
 }
 
-/** The key that a letter holds up. */
+/** The key that a dead letter blocks. */
 const placeOf = ({ event: { event, key }, group }: Pick<FailedDelivery, 'event' | 'group'>): KeyPlace => ({
   event,
   group,

@@ -1,3 +1,4 @@
+// Traces the hub's deliveries.
 import type { DeliveryEvent, DeliveryTracing, TraceScope } from '../../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
 import type { Delivery } from './consumer.ts'
@@ -7,10 +8,10 @@ type DeliveryNote = DeliveryEvent extends infer Each ? (Each extends DeliveryEve
 /** The spans of the hub's deliveries, each from its first attempt to its end. Does nothing while tracing is off. */
 export class DeliveryTrace {
   tracing: DeliveryTracing | null = null
-  /** Deliveries whose span has begun and not ended, each at its `spanIndex`. No Set: see `Numbered`. */
+  /** Deliveries with an open span, each at its `spanIndex`. Not a Set: see `Numbered`. */
   readonly #open: Delivery[] = []
 
-  /** A delivery is about to go to a thread: its subscriber's work belongs under its span. */
+  /** Called before a delivery goes to a thread: the subscriber's work belongs under its span. */
   sending(delivery: Delivery): void {
     const { event } = delivery
     if (this.tracing !== null && delivery.span === null) this.#begin(this.tracing, delivery)
@@ -22,12 +23,12 @@ export class DeliveryTrace {
     if (delivery.span === null) return
     delivery.spanIndex = this.#open.push(delivery) - 1
     const { deaths, attempt, isBegun } = delivery
-    // It began elsewhere: in a thread that died, or in a process that did not answer any more.
+    // The delivery began elsewhere: in a thread that died, or in a process that stopped answering.
     if (deaths > 0) this.note(delivery, { name: 'thread_death', deaths, plugin: null })
     else if (isBegun && attempt === 1) this.note(delivery, { name: 'taken_over' })
   }
 
-  /** A delivery is a dead letter. It gets a span even if no thread here has had it. */
+  /** The delivery is a dead letter. It gets a span even if no thread here has had it. */
   givenUp(delivery: Delivery, attempts: number): void {
     if (this.tracing !== null && delivery.span === null) this.#begin(this.tracing, delivery)
     delivery.isGivenUp = true
@@ -39,7 +40,7 @@ export class DeliveryTrace {
     this.tracing.note(delivery.span, { ...told, atMs: this.tracing.nowMs() })
   }
 
-  /** @param isDone false when it goes back to its broker */
+  /** @param isDone false when the delivery goes back to its broker */
   ended(delivery: Delivery, isDone: boolean): void {
     const { span, event, consumer, isGivenUp } = delivery
     if (span === null || this.tracing === null) return
@@ -52,7 +53,7 @@ export class DeliveryTrace {
 
   #close(delivery: Delivery): void {
     const at = delivery.spanIndex
-    // It began elsewhere.
+    // The delivery began elsewhere.
     if (at < 0) return
     delivery.spanIndex = -1
     const last = this.#open.pop()!
@@ -61,12 +62,12 @@ export class DeliveryTrace {
     last.spanIndex = at
   }
 
-  /** This process ends: so do the open spans. */
+  /** Ends the open spans with the process. */
   close(): void {
     for (const delivery of [...this.#open]) this.ended(delivery, false)
   }
 
-  /** The scope for other work on a delivery than its subscriber's. */
+  /** Scope for work on a delivery outside its subscriber. */
   scopeOf({ span, event }: Delivery): TraceScope | null {
     const traceContext = span === null ? event.producer : span.traceContext
     return this.tracing === null || traceContext === NO_TRACE_CONTEXT ? null : this.tracing.scope(traceContext)

@@ -1,4 +1,4 @@
-// The transport of a process's events, the one through memory, and the events of the runtime itself.
+// The transport of a process's events, its in-memory driver, and the publisher of the runtime's own events.
 import type { Awaitable } from '../../contracts/common.ts'
 import { NO_CAUSE } from '../../core/causality/context.ts'
 import { messageOf } from '../../core/errors/description.ts'
@@ -9,21 +9,21 @@ import type { SubscriberThread } from './consumer.ts'
 import type { DeadLetters } from './dead-letters.ts'
 import type { Hub } from './hub.ts'
 
-/** The transport of this process's events. Payloads are JSON text. */
+/** The transport of a process's events. Payloads are JSON text. */
 export interface EventDriver {
   readonly deadLetters: DeadLetters
-  /** Takes an event. @throws or rejects with EVENT_BUS_FULL, EVENT_BUS_UNAVAILABLE */
+  /** Publishes an event. @throws or rejects with EVENT_BUS_FULL, EVENT_BUS_UNAVAILABLE */
   publish(event: EventFrame, origin: SubscriberThread | null): Awaitable<void>
-  /** Publishes and resolves with the first object that a subscriber returns, as JSON. */
+  /** Publishes and resolves with the first object a subscriber returns, as JSON. */
   request(event: EventFrame, origin: SubscriberThread | null, timeoutMs: number): Promise<string>
 }
 
-/** Keeps the events in the memory of this process: the hub delivers them all. What transactions publish is in the database all the same. */
+/** Keeps events in memory: the hub delivers all of them. Events of `tx.publish` are in the database all the same. */
 export class InProcessDriver implements EventDriver {
   readonly deadLetters: DeadLetters
   readonly #hub: Hub
 
-  /** @param deadLetters those of the hub, or with them those in the database */
+  /** @param deadLetters the hub's own, or with it those in the database */
   constructor(hub: Hub, deadLetters: DeadLetters) {
     this.#hub = hub
     this.deadLetters = deadLetters
@@ -38,7 +38,7 @@ export class InProcessDriver implements EventDriver {
   }
 }
 
-/** Publishes an event of the runtime itself. What prevents that is logged. @param publish takes an event, or throws */
+/** Publishes an event of the runtime itself. Failures are logged. @param publish takes an event, or throws */
 export function publishOwn(
   emitter: string,
   event: string,

@@ -39,23 +39,23 @@ import { type Topic, Topology } from './topology.ts'
 
 export { POISON_DEATHS }
 
-/** Why there is no reply. */
+/** Reasons for a missing reply. */
 const SUBSCRIBER_GONE = 'The subscriber is gone'
-/** How often deadlines are checked, milliseconds. */
+/** Interval between checks of deadlines, milliseconds. */
 const SWEEP_MS = 100
 
 export interface HubOptions {
-  /** Deliveries that wait or are under way at most, delayed ones and retries included. */
+  /** Maximum number of deliveries waiting or in flight, delayed ones and retries included. */
   maxQueue: number
   /** EVENT_BUS_MAX_DEAD_BYTES; its default when left out. */
   maxDeadBytes?: number
   /** EVENT_BUS_MAX_NAMES; its default when left out. */
   maxNames?: number
-  /** True when the durable log is so full that nothing new should be begun; never when left out. */
+  /** True when the durable log is too full for new work. Default: never. */
   isLogCrowded?: () => boolean
-  /** Told whether a quarantine lane is needed: there are deliveries that a thread died of, or no more. */
+  /** Called with true when there are suspects to try in a quarantine lane, and with false when none are left. */
   onQuarantine: (isWanted: boolean) => void
-  /** A handler in the quarantine lane was given up: the next suspect needs a fresh lane. */
+  /** A handler in the quarantine lane was abandoned: the next suspect needs a fresh lane. */
   onQuarantineUsed: () => void
   log: RecordLog
   clock: Clock
@@ -63,8 +63,8 @@ export interface HubOptions {
 }
 
 /**
- * The event hub of a process. It knows who subscribes, makes an event a delivery for each consumer, and keeps each delivery until it ends: it waits
- * for room, goes to a thread, is answered, and is tried again when it failed.
+ * The event hub of a process. It knows the subscribers and makes one delivery of an event for each consumer. A delivery waits for room,
+ * goes to a thread, is answered, is tried again if it failed, and stays in the hub until it ends.
  */
 export class Hub implements DeliverySink {
   readonly records: Records
@@ -72,7 +72,7 @@ export class Hub implements DeliverySink {
   readonly clock: Clock
   readonly trace = new DeliveryTrace()
   groups: GroupWatcher | null = null
-  /** Told when subscribers have come, or the last of a group has gone. */
+  /** Called when subscribers have come, or the last of a group has gone. */
   onTopology: () => void = () => {}
   readonly #options: HubOptions
   readonly #topology: Topology
@@ -84,7 +84,7 @@ export class Hub implements DeliverySink {
   readonly #outages: Outages
   readonly #quarantine: Quarantine
   readonly #sweepTimer: Timer
-  /** Time limits of requests that wait for a reply. */
+  /** Time limits of open requests. */
   readonly #requestTimers = new Set<Timer>()
   #closed = false
 
@@ -116,27 +116,27 @@ export class Hub implements DeliverySink {
     this.#sweepTimer = this.clock.every(SWEEP_MS, () => this.#sweep()).unref()
   }
 
-  /** Deliveries that are accepted and not finished. */
+  /** Pending deliveries: accepted and not finished. */
   get pending(): number {
     return this.#budget.pending
   }
 
-  /** Those of them that no thread has. */
+  /** Pending deliveries waiting for a thread. */
   get queued(): number {
     return this.pending - this.#unanswered.count
   }
 
-  /** Those of them that end with the process: neither a broker nor the log has them. */
+  /** Pending deliveries in memory alone: they end with the process. */
   get unstored(): number {
     return this.#budget.unstored
   }
 
-  /** Keys that wait behind dead letters. */
+  /** Keys blocked by dead letters. */
   get parked(): ParkedKeys {
     return this.#keys.parked
   }
 
-  /** True when the queue is so full that nothing new should be begun. */
+  /** True when the queue is too full for new work. */
   get isCrowded(): boolean {
     return this.#budget.isCrowded || this.#options.isLogCrowded?.() === true
   }
@@ -151,13 +151,13 @@ export class Hub implements DeliverySink {
     this.onTopology()
     this.subscribersChanged()
     return () => {
-      // The subscribers of a thread that ends are gone before they say so.
+      // The subscribers of a thread that ends are gone before it reports that.
       const isForGood = consumer.instances.includes(instance)
       if (this.#topology.removeInstance(consumer, instance)) this.#groupGone(consumer, isForGood)
     }
   }
 
-  /** The last instance of a consumer has unsubscribed: nobody wants what still waits, or comes back to wait. */
+  /** The last instance of a consumer has unsubscribed: its waiting and returning deliveries are dropped. */
   #groupGone(consumer: Consumer, isForGood = false): void {
     consumer.isGone = true
     this.onTopology()
@@ -173,22 +173,22 @@ export class Hub implements DeliverySink {
     this.#quarantine.pump()
   }
 
-  /** A quarantine lane is up, and all its subscribers are known. */
+  /** A quarantine lane is ready, and all its subscribers are known. */
   quarantineUp(thread: SubscriberThread): void {
     this.#quarantine.threadUp(thread)
     this.#quarantine.pump()
   }
 
-  /** A thread gets nothing more. It may finish what it has. */
+  /** Stops new deliveries to a thread. It may finish the ones it has. */
   threadLeaving(thread: SubscriberThread): void {
     this.#topology.removeThread(thread)
     this.#quarantine.threadGone(thread)
   }
 
   /**
-   * A thread is gone: its instances leave, and the deliveries that it had not answered go to others, before those that wait already.
-   * @param unread deliveries that it never began: they are under no suspicion
-   * @param blackBox what is known of its death; null when it ended because it was told to
+   * A thread is gone: its instances leave, and its unanswered deliveries go to other threads, ahead of waiting ones.
+   * @param unread deliveries it never started: they are no suspects
+   * @param blackBox report of the crash; null when it was told to end
    */
   threadGone(thread: SubscriberThread, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
     this.threadLeaving(thread)
@@ -223,7 +223,7 @@ export class Hub implements DeliverySink {
     this.#pump()
   }
 
-  /** Removes the consumers that no thread has any more: the code is new, or their last thread died and its successor lacks them. */
+  /** Removes consumers no thread has any more: the code is new, or their last thread died and its successor lacks them. */
   dropVacant(): void {
     for (const consumer of this.#topology.vacant()) {
       const dropped = consumer.pending - this.#unanswered.countOf(consumer)
@@ -239,24 +239,24 @@ export class Hub implements DeliverySink {
     }
   }
 
-  /** The deliveries that a thread has not answered, the oldest first. */
+  /** Unanswered deliveries of a thread, oldest first. */
   inFlightAt(thread: SubscriberThread, unread: ReadonlySet<number>): WorkInFlight[] {
     return this.#unanswered.worksAt(thread, unread)
   }
 
-  /** Pauses the subscribers of a plugin, so that their events wait, or resumes them. */
+  /** Pauses or resumes the subscribers of a plugin. Their events wait meanwhile. */
   pausePlugin(plugin: string, isPaused: boolean): void {
     this.#topology.pause(plugin, isPaused)
     if (!isPaused) this.subscribersChanged()
   }
 
-  /** There are new subscribers, or paused ones go on: waiting deliveries may have room. */
+  /** Subscribers were added or resumed: waiting deliveries may have room. */
   subscribersChanged(): void {
     this.#quarantine.changed()
     this.#pump()
   }
 
-  /** The code is new: plugins that had published too many events begin anew. */
+  /** The code is new: plugins at their limit of event names start again from zero. */
   forgetNames(): void {
     this.#topology.forgetNames()
   }
@@ -265,32 +265,32 @@ export class Hub implements DeliverySink {
     return this.#topology.entries()
   }
 
-  /** The groups that an event goes to now, without broadcasts. */
+  /** Current groups of an event, without broadcasts. */
   groupsOf(event: string): string[] {
     return this.#topology.consumersOf(event).flatMap(({ group, broadcast }) => (broadcast ? [] : [group]))
   }
 
-  /** True when somebody gets the event now. */
+  /** True when the event has a subscriber now. */
   hasSubscribers(event: string): boolean {
     return this.#topology.hasConsumer(event)
   }
 
-  /** Those of which all threads get it. */
+  /** Current broadcast groups of an event: all threads get it. */
   broadcastGroupsOf(event: string): string[] {
     return this.#topology.consumersOf(event).flatMap(({ group, broadcast }) => (broadcast ? [group] : []))
   }
 
-  /** Who gets an event now. */
+  /** Current consumers of an event. */
   consumersOf(event: string): readonly Consumer[] {
     return this.#topology.consumersOf(event)
   }
 
-  /** Groups that have subscribed after their plugins had booted. */
+  /** Groups that subscribed after their plugins had booted. */
   temporaryGroupsOf(event: string): string[] {
     return this.#topology.consumersOf(event).flatMap(({ group, isTemporary }) => (isTemporary ? [group] : []))
   }
 
-  /** Plugins that have instances of a group. */
+  /** Plugins with instances of a group. */
   pluginsOf(event: string, group: string): string[] {
     return this.#topology.consumer(event, group)?.instances.map(({ plugin }) => plugin) ?? []
   }
@@ -301,7 +301,7 @@ export class Hub implements DeliverySink {
 
   // ── publishing ────────────────────────────────────────────────────────────
 
-  /** Takes an event. @throws EVENT_BUS_FULL, EVENT_NAMES_LIMIT */
+  /** Accepts an event. @throws EVENT_BUS_FULL, EVENT_NAMES_LIMIT */
   publish(event: EventFrame, origin: SubscriberThread | null, requester: Requester | null = null): void {
     if (this.#closed) throw new HeddleError('EVENT_BUS_FULL', 'The service is shutting down and takes no more events')
     const consumers = this.#topology.consumersOf(event.event)
@@ -316,12 +316,12 @@ export class Hub implements DeliverySink {
   }
 
   /**
-   * Takes an event that the durable log or a broker has. It is never refused: whoever calls it has asked for room.
-   * @param shares its deliveries that are left; null: all
-   * @returns how many deliveries it has here
+   * Accepts an event of the durable log or a broker. It is never refused: the caller has checked for room.
+   * @param shares its remaining deliveries; null: all
+   * @returns the number of its deliveries here
    */
   take(event: HubEvent, shares: readonly Share[] | null): number {
-    // A broker gives it to another process.
+    // The broker gives it to another process.
     if (this.#closed && event.source?.isBroker) return 0
     if (shares?.length === 1) return this.#takeOne(event, shares[0]!)
     return this.#take(event, this.#topology.consumersOf(event.event), shares)
@@ -340,7 +340,7 @@ export class Hub implements DeliverySink {
         taken.push({ delivery: deliveryOf(queue, event, share), share })
     }
     for (const { delivery } of taken) this.#accept(delivery)
-    // When all have been accepted: the first may end at once.
+    // After all have been accepted: the first may end at once.
     for (const { delivery, share } of taken) this.#begin(delivery, share)
     return taken.length
   }
@@ -370,13 +370,13 @@ export class Hub implements DeliverySink {
     if (parking > 0) budget.checkHeld(held, parking, payload.length)
   }
 
-  /** Records an event that a broker has taken, and tells the listeners. One name too many is in the trace alone. */
+  /** Records an event taken by a broker, and tells the listeners. An event name over the limit is traced without a topic. */
   record(event: EventFrame, origin: SubscriberThread | null): void {
     let topic: Topic
     try {
       topic = this.#topology.emitting(event.event, event.emitter)
     } catch {
-      // Its own replica has let it pass: it has more names than this one allows, or its lanes have together.
+      // Over this process's name limit, but the publishing process accepted it.
       return this.records.published(event, this.#topology.subscribersOf(event.event), origin)
     }
     this.#fired(topic, event, origin)
@@ -387,7 +387,7 @@ export class Hub implements DeliverySink {
     this.records.published(event, topic.subscribers, origin)
   }
 
-  /** Publishes and resolves with the first object that a subscriber returns. */
+  /** Publishes and resolves with the first object a subscriber returns, as JSON. */
   request(event: EventFrame, origin: SubscriberThread | null, timeoutMs: number): Promise<string> {
     if (!this.#topology.hasConsumer(event.event)) {
       return Promise.reject(new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${event.event}`))
@@ -397,24 +397,24 @@ export class Hub implements DeliverySink {
     )
   }
 
-  /** What each subscriber has waiting and has done: for whoever shares the work with other processes. */
+  /** All consumers, with their pending and ended deliveries, for sharing work with other processes. */
   workloads(): Iterable<Consumer> {
     return this.#topology.consumers()
   }
 
   // ── to a thread ───────────────────────────────────────────────────────────
 
-  /** From now on it counts. */
+  /** Counts the delivery as pending. */
   #accept(delivery: Delivery): void {
     this.#budget.take(delivery)
     delivery.event.source?.accepted?.(delivery)
   }
 
-  /** @param share what its log or broker knows of it; null: nothing has been done with it */
+  /** @param share state in its log or broker; null: no attempt has been made */
   #begin(delivery: Delivery, share: Share | null): void {
     const { source, delayMs } = delivery.event
     if (share?.failure) this.#fail(delivery, share.error, share.failure)
-    // The durable log and the brokers keep their own until they are due.
+    // The durable log and the brokers keep delayed events until they are due.
     else if (source === null && delayMs > 0) this.#delayed.delayFirst(delivery, delayMs, this.#admit)
     else this.#keys.admit(delivery)
   }
@@ -424,10 +424,10 @@ export class Hub implements DeliverySink {
   readonly #enqueue = (delivery: Delivery): void => {
     const { consumer, queue, event } = delivery
     if (consumer.isGone) return this.#finish(delivery, SUBSCRIBER_GONE, false)
-    // It stays in the log, perhaps behind one of its key that does, too.
+    // The delivery stays in the log, perhaps behind an earlier one of its key.
     if (this.#delayed.isReturning && event.source?.isBroker === false)
       return this.#finish(delivery, SUBSCRIBER_GONE, false)
-    // Its turn has come, and what is left of its key goes on behind its letter.
+    // It waited for its key, so that the rest of the key continues behind its dead letter.
     if (delivery.deaths >= POISON_DEATHS) return this.#fail(delivery, poisonMessage(delivery), 'poison')
     if (delivery.dueMs !== 0) return this.#enqueueLater(delivery)
     if (delivery.deaths > 0) return this.#quarantine.add(delivery)
@@ -436,26 +436,26 @@ export class Hub implements DeliverySink {
     this.#waiting.push(delivery)
   }
 
-  /** Its key's turn has come before its time: the next of the key waits with it. */
+  /** It is first of its key before it is due: the rest of the key waits with it. */
   #enqueueLater(delivery: Delivery): void {
     const delayMs = Math.max(0, delivery.dueMs - this.clock.nowMs())
     delivery.dueMs = 0
     if (!this.#delayed.delayRetry(delivery, delayMs, this.#enqueue)) this.#finish(delivery, SUBSCRIBER_GONE, false)
   }
 
-  /** Gives a delivery to a thread. False when none has room. */
+  /** Sends a delivery to a thread. False if none has room. */
   readonly #dispatch = (delivery: Delivery): boolean => {
     const { consumer, event } = delivery
     const only = delivery.queue.instance
     if (only !== null && !consumer.instances.includes(only)) {
-      // The instance has left, or its thread has died: nobody else may get this delivery, and none may wait for it.
+      // The instance is gone: no other may get this delivery, and none may wait for it.
       this.#finish(delivery, 'The thread that was to handle the request is gone')
       return true
     }
     if (!delivery.queue.hasRoom) return false
     const instance = only ?? consumer.pickInstance()
     if (instance === null || instance.isPaused || !instance.thread.hasRoom) return false
-    // A delivery that was begun in time is finished, retries included.
+    // A delivery started in time is finished, retries included.
     if (event.expiresMs !== 0 && !delivery.isBegun && event.expiresMs < this.clock.nowMs()) {
       this.#finish(delivery, 'The request has expired before it was handled')
       return true
@@ -463,7 +463,7 @@ export class Hub implements DeliverySink {
     return this.#send(delivery, instance)
   }
 
-  /** False when the thread did not take it after all. */
+  /** False if the thread did not take it. */
   #send(delivery: Delivery, instance: SubscriberInstance): boolean {
     const { event } = delivery
     if (event.source?.mayBegin?.(delivery) === false) return false
@@ -478,9 +478,9 @@ export class Hub implements DeliverySink {
     return true
   }
 
-  /** A thread has room again, or has just come up. */
+  /** A thread has room again, or has just started. */
   #pump(): void {
-    // Suspects first: where few deliveries are handled at a time, those that wait would leave no place for them.
+    // Suspects first: with a low concurrency limit the waiting deliveries would leave no place for them.
     this.#quarantine.pump()
     if (!this.#waiting.isEmpty) this.#waiting.pump(this.#dispatch)
   }
@@ -498,7 +498,7 @@ export class Hub implements DeliverySink {
     this.#pump()
   }
 
-  /** The delivery was handled, and the subscriber returned an object to a publisher who waits for it. */
+  /** The delivery was handled, and the subscriber returned an object to a waiting publisher. */
   reply(deliveryId: number, reply: string): void {
     this.#unanswered.get(deliveryId)?.event.requester?.reply(reply)
     this.delivered(deliveryId)
@@ -520,7 +520,7 @@ export class Hub implements DeliverySink {
     if (consumer.outage !== null) this.#outages.over(consumer)
   }
 
-  /** A tool is away: the delivery waits before those that wait already, and the attempt was none. */
+  /** A tool is unavailable: the delivery waits ahead of the others, and the attempt does not count. */
   #awaitTool(delivery: Delivery, error: string): void {
     const { consumer, event } = delivery
     this.#outages.began(consumer)
@@ -544,22 +544,22 @@ export class Hub implements DeliverySink {
   }
 
   /**
-   * @param fault why there is no reply from it; null when the subscriber has handled it
-   * @param isDone false when its subscriber has gone from this process
+   * @param fault why it gives no reply; null if the subscriber handled it
+   * @param isDone false when its subscriber has left this process
    */
   #finish(delivery: Delivery, fault: string | null, isDone = true): void {
     const { requester, source } = delivery.event
     if (isDone) delivery.consumer.ended++
     if (delivery.span !== null) this.trace.ended(delivery, isDone)
     this.#budget.release(delivery)
-    // Another process may still reply to a delivery that goes back to its broker.
+    // Another process may still reply to a delivery returned to its broker.
     if (requester !== null && (isDone || source === null)) replySettled(requester, fault)
     source?.ended(delivery, isDone)
     this.deadLetters.replayEnded(delivery.event, fault, null)
     this.#keys.finished(delivery)
   }
 
-  /** Tries it again later, or makes it a dead letter. */
+  /** Schedules a retry, or makes a dead letter. */
   #fail(delivery: Delivery, error: string, failure: Failure): void {
     const { consumer, event, attempt } = delivery
     if (failure === 'once' && attempt <= consumer.retries) {
@@ -575,7 +575,7 @@ export class Hub implements DeliverySink {
       if (!this.#delayed.delayRetry(delivery, delayMs, this.#enqueue)) this.#finish(delivery, SUBSCRIBER_GONE, false)
       return
     }
-    // The attempt that is under way has ended with its thread, and so have others before.
+    // The current attempt ended with its thread, as earlier ones did.
     const attempts = failure === 'poison' ? attempt - 1 + delivery.deaths : attempt
     this.trace.givenUp(delivery, attempts)
     const failed: FailedDelivery = {
@@ -585,7 +585,7 @@ export class Hub implements DeliverySink {
       error,
       attempts,
       blackBox: failure === 'poison' ? delivery.blackBox : null,
-      // Nothing waits for a subscriber that has left, and whoever comes under its name has an order of his own.
+      // Nothing waits for a departed subscriber, and a new one of its name starts a new order.
       parks: consumer.parks && !consumer.isGone && event.key !== null && delivery.queue.instance === null,
       trace: this.trace.scopeOf(delivery),
     }
@@ -594,11 +594,11 @@ export class Hub implements DeliverySink {
       this.deadLetters.add(failed)
       this.#finish(delivery, error)
     }
-    // It is acknowledged only when the letter is stored.
+    // Acknowledged only once the dead letter is stored.
     else void event.source.storeDeadLetter(delivery, failed).then(() => this.#finish(delivery, error))
   }
 
-  /** It waits for its next attempt in the durable log. */
+  /** The delivery waits for its next attempt in the durable log. */
   #leave(delivery: Delivery): void {
     if (delivery.span !== null) this.trace.ended(delivery, false)
     this.#budget.release(delivery)
@@ -606,7 +606,7 @@ export class Hub implements DeliverySink {
   }
 
   #sweep(): void {
-    // One by one: the place of an attempt is free when that attempt has been given up.
+    // One by one: abandoning an attempt makes room for another.
     for (const id of this.#unanswered.late(this.clock.steadyMs())) {
       const delivery = this.#unanswered.take(id)
       if (delivery === undefined) continue
@@ -617,15 +617,15 @@ export class Hub implements DeliverySink {
       this.#fail(delivery, `The subscriber did not finish within ${delivery.consumer.timeoutMs} ms`, 'once')
     }
     this.#outages.look()
-    // Nobody says when a lane becomes ready, or its loop turns again.
+    // No event reports that a lane is ready or its loop runs again.
     this.subscribersChanged()
   }
 
   // ── end ───────────────────────────────────────────────────────────────────
 
   /**
-   * This process ends: a broker gets back the deliveries that no thread has had or that are between two attempts, and those that fail from
-   * now on. What the durable log has stays there. What waits in memory behind dead letters is dropped.
+   * Prepares the end of the process. Deliveries no thread has had or between two attempts go back to their broker, and failing ones follow from
+   * then on. Deliveries of the durable log stay there. Deliveries in memory behind dead letters are dropped.
    */
   returnDelayed(): void {
     const retries = this.#delayed.takeReturnable()
@@ -639,14 +639,14 @@ export class Hub implements DeliverySink {
   }
 
   /**
-   * Ends deliveries of stored events here that no thread has at present: they stay in the log.
-   * @param isWanted told the position of an event
+   * Ends deliveries of stored events no thread has at present: they stay in the log.
+   * @param isWanted called with the position of an event
    */
   takeBack(isWanted: (position: number) => boolean): void {
     const isTaken = ({ event, queue }: Delivery): boolean =>
       event.source !== null && event.seq > 0 && queue.instance === null && isWanted(event.seq)
     const behind = this.#topology.consumers().flatMap(({ queue }) => this.#keys.takeBehind(queue, isTaken))
-    // Their keys' turns have not come.
+    // These wait for their keys and have not started.
     for (const delivery of behind) {
       this.#budget.release(delivery)
       delivery.event.source!.ended(delivery, false)
@@ -659,7 +659,7 @@ export class Hub implements DeliverySink {
       this.#finish(delivery, SUBSCRIBER_GONE, false)
   }
 
-  /** Ends the deliveries here that wait for this one, because of its key: they stay in the store. */
+  /** Ends the deliveries that wait for this one because of its key: they stay in the store. */
   takeBehind(delivery: Delivery): void {
     const isStored = ({ event }: Delivery): boolean => event.source !== null
     for (const behind of this.#keys.takeBehindKey(delivery, isStored)) {
@@ -668,7 +668,7 @@ export class Hub implements DeliverySink {
     }
   }
 
-  /** Takes no more events. Deliveries that are under way may still be answered. */
+  /** Takes no more events. Deliveries in flight may still be answered. */
   close(): void {
     this.#closed = true
     for (const timer of this.#requestTimers) this.clock.cancel(timer)
@@ -678,8 +678,8 @@ export class Hub implements DeliverySink {
   }
 }
 
-/** Somebody else has it, too, and nobody here can handle it now. */
+/** A stored delivery no thread here can handle now. */
 const isAwaited = ({ event, consumer }: Delivery): boolean => event.source !== null && consumer.outage !== null
 
-/** A broker's delivery that may go to another process as if nothing had been. */
+/** A stored delivery another process may take as new. */
 const isUntried = ({ event, isBegun }: Delivery): boolean => event.source !== null && !isBegun

@@ -1,14 +1,14 @@
-// The order of keys, and what waits behind a dead letter of its key.
+// The order of keys, and the keys blocked by dead letters in memory.
 import { Fifo } from '../../core/collections/fifo.ts'
 import type { Consumer, Delivery, DeliveryQueue, HubEvent } from './consumer.ts'
 
-/** A key of one subscriber whose events wait behind a dead letter. */
+/** A key of one subscriber, blocked by a dead letter. */
 interface ParkedKey {
-  /** The letters that hold it up: one, but after deaths of the process. */
+  /** Ids of the dead letters blocking it: more than one only after crashes of the process. */
   readonly letters: Set<string>
-  /** The event of a letter that is replayed; null: the letter waits. */
+  /** Event of the running replay; null: the dead letter waits. */
   replay: HubEvent | null
-  /** Deliveries that wait, in their order. */
+  /** Waiting deliveries, in their order. */
   readonly held: Fifo<Delivery>
 }
 
@@ -16,14 +16,14 @@ interface ParkedKey {
 export interface KeyPlace {
   event: string
   group: string
-  /** Null: it has no key, and parks none. */
+  /** Null: no key, so nothing to block. */
   key: string | null
 }
 
-/** The keys that wait behind dead letters in memory, of all subscribers with `onDead: 'park'`. */
+/** Keys blocked by dead letters in memory, of all subscribers with `onDead: 'park'`. */
 export class ParkedKeys {
   readonly #keys = new Map<string, ParkedKey>()
-  /** Told when a key goes on, with what waits. */
+  /** Called when a key is unblocked, with its waiting deliveries. */
   readonly #onFreed: (place: KeyPlace, held: Fifo<Delivery>) => void
 
   constructor(onFreed: (place: KeyPlace, held: Fifo<Delivery>) => void) {
@@ -34,12 +34,12 @@ export class ParkedKeys {
     return this.#keys.size === 0
   }
 
-  /** Keys that are held up. */
+  /** Number of blocked keys. */
   get size(): number {
     return this.#keys.size
   }
 
-  /** What a letter says of its key. */
+  /** Key and backlog for the list of dead letters. */
   shownOf(place: KeyPlace): { key?: string; waiting?: number } {
     const parked = this.find(place)
     if (place.key === null || parked === undefined) return {}
@@ -50,21 +50,21 @@ export class ParkedKeys {
     return this.#keys.get(idOf(place))
   }
 
-  /** A delivery has become a letter: what follows with its key waits. */
+  /** Blocks the key of a new dead letter. */
   park(place: KeyPlace, letter: string): void {
     const parked = this.#at(place)
     parked.letters.add(letter)
     parked.replay = null
   }
 
-  /** The letter is replayed: its event goes before those that wait. */
+  /** The dead letter is replayed: its event goes ahead of the waiting ones. */
   replaying(place: KeyPlace, letter: string, replay: HubEvent): void {
     const parked = this.#at(place)
     parked.letters.delete(letter)
     parked.replay = replay
   }
 
-  /** The replayed event is handled: what waits goes on, unless another letter holds it up. */
+  /** The replayed event is handled: unblocks the key unless another dead letter blocks it. */
   replayed(place: KeyPlace): void {
     const parked = this.find(place)
     if (parked === undefined) return
@@ -72,13 +72,13 @@ export class ParkedKeys {
     this.#freeIfDone(place, parked)
   }
 
-  /** The letter is deleted, or dropped for a new one. */
+  /** The dead letter is deleted, or dropped for a new one. */
   letterGone(place: KeyPlace, letter: string): void {
     const parked = this.find(place)
     if (parked?.letters.delete(letter) === true) this.#freeIfDone(place, parked)
   }
 
-  /** What waits in memory for one subscriber, by key. */
+  /** Waiting deliveries of one subscriber, by key. */
   *heldOf(event: string, group: string): Iterable<Fifo<Delivery>> {
     const prefix = `${event}\0${group}\0`
     for (const [id, { held }] of this.#keys) if (id.startsWith(prefix)) yield held
@@ -104,18 +104,18 @@ export class ParkedKeys {
   }
 }
 
-/** Names have no such character. */
+/** Names have no NUL. */
 const idOf = ({ event, group, key }: KeyPlace): string => `${event}\0${group}\0${key}`
 
 export interface KeyOrderOptions {
   begin: (delivery: Delivery) => void
-  /** Ends a delivery that would wait in memory behind a dead letter while this process ends. */
+  /** Ends a delivery that a dead letter in memory would block while this process ends. */
   drop: (delivery: Delivery) => void
-  /** The consumer of a key that goes on; undefined when nobody subscribes any more. */
+  /** Consumer of an unblocked key; undefined if nobody subscribes any more. */
   consumerOf: (place: KeyPlace) => Consumer | undefined
 }
 
-/** What waits in memory behind dead letters. */
+/** Deliveries in memory behind dead letters. */
 export interface HeldDeliveries {
   deliveries: number
   /** Of their payloads. */
@@ -123,14 +123,14 @@ export interface HeldDeliveries {
 }
 
 /**
- * Lets deliveries of one key begin one after another. A delivery without a key begins at once.
- * Behind a dead letter of a subscriber with `onDead: 'park'` they wait until the letter is replayed or deleted.
+ * Runs the deliveries of one key one after another. A delivery without a key starts at once.
+ * A dead letter of a subscriber with `onDead: 'park'` blocks its key until it is replayed or deleted.
  */
 export class KeyOrder {
   readonly parked: ParkedKeys
   readonly held: HeldDeliveries = { deliveries: 0, bytes: 0 }
   readonly #options: KeyOrderOptions
-  /** Deliveries whose turn has come. Empty except while `#advance` runs. */
+  /** Deliveries ready to start. Empty except while `#advance` runs. */
   readonly #advancing: Delivery[] = []
   #isEnding = false
 
@@ -139,7 +139,7 @@ export class KeyOrder {
     this.parked = new ParkedKeys((place, held) => this.#freed(place, held))
   }
 
-  /** Begins a delivery, after those of the same key if there are any. */
+  /** Starts a delivery, after earlier ones of its key. */
   admit(delivery: Delivery): void {
     const { key } = delivery.event
     if (key !== null) {
@@ -156,7 +156,7 @@ export class KeyOrder {
     this.#options.begin(delivery)
   }
 
-  /** Begins the next delivery of the same key, if there is one. Behind a dead letter they wait. */
+  /** Starts the next delivery of the key, unless a dead letter blocks it. */
   finished(delivery: Delivery): void {
     const { key } = delivery.event
     if (key === null) return
@@ -164,11 +164,11 @@ export class KeyOrder {
     if (parked === undefined) return this.#next(delivery.queue, key)
     if (isReplay(delivery, parked.replay)) {
       this.parked.replayed(placeOf(delivery))
-      // What waited for the letter has gone on with whoever has come under its subscriber's name; what came behind its replay has not.
+      // Deliveries blocked by the dead letter went to the new subscriber of that name; the ones behind its replay did not.
       if (delivery.consumer.isGone) this.#next(delivery.queue, key)
       return
     }
-    // It has become a letter: those behind it wait.
+    // The delivery is a dead letter now: the ones behind it are blocked.
     const { keyed } = delivery.queue
     const behind = keyed.get(key)
     keyed.delete(key)
@@ -181,7 +181,7 @@ export class KeyOrder {
   }
 
   #hold(delivery: Delivery, parked: ParkedKey): void {
-    // Nobody would end it: what waited for its subscriber has been dropped.
+    // Nobody would end it: the backlog of its subscriber has been dropped.
     if (delivery.consumer.isGone) return this.#options.drop(delivery)
     if (this.#isEnding) return this.#options.drop(delivery)
     parked.held.push(delivery)
@@ -209,14 +209,14 @@ export class KeyOrder {
     this.held.bytes += sign * event.payload.length
   }
 
-  /** Takes out what waits in memory behind dead letters. @param consumer of it alone */
+  /** Takes out the deliveries blocked by dead letters. @param consumer of it alone */
   takeHeld(consumer?: Consumer): Delivery[] {
     const { parked } = this
     const all = consumer === undefined ? parked.allHeld : parked.heldOf(consumer.event, consumer.group)
     return [...all].flatMap((held) => this.#taken(held))
   }
 
-  /** Takes out the deliveries for which this holds, of those that wait for others of their keys. */
+  /** Takes out matching deliveries that wait for others of their keys. */
   takeBehind({ keyed }: DeliveryQueue, isWanted: (delivery: Delivery) => boolean): Delivery[] {
     const taken: Delivery[] = []
     for (const behind of keyed.values()) {
@@ -229,7 +229,7 @@ export class KeyOrder {
     return taken
   }
 
-  /** The same of those that wait for one delivery. */
+  /** Takes out matching deliveries that wait for this one. */
   takeBehindKey({ queue, event }: Delivery, isWanted: (delivery: Delivery) => boolean): Delivery[] {
     const behind = queue.keyed.get(event.key!)
     const taken: Delivery[] = []
@@ -250,7 +250,7 @@ export class KeyOrder {
     return taken
   }
 
-  /** This process ends: nothing waits in memory behind dead letters any more. @returns how many deliveries were dropped */
+  /** Ends all waiting in memory behind dead letters, for the end of the process. @returns the number of dropped deliveries */
   end(): number {
     this.#isEnding = true
     const held = this.takeHeld()
@@ -258,7 +258,7 @@ export class KeyOrder {
     return held.length
   }
 
-  /** In a loop and not by recursion: a queue of expired events of one key would overflow the stack. */
+  /** A loop, not recursion: a queue of expired events of one key would overflow the stack. */
   #advance(next: Delivery): void {
     this.#advancing.push(next)
     if (this.#advancing.length > 1) return

@@ -7,7 +7,7 @@ import type { Lane } from '../dispatch/lane.ts'
 import type { SubscriberInstance, SubscriberThread } from './consumer.ts'
 import type { Hub } from './hub.ts'
 
-/** Deliveries in flight in one lane at most. Requests have a budget of their own, so that a flood of events cannot starve them. */
+/** Maximum number of deliveries in flight in one lane. Requests have a budget of their own, so that a flood of events cannot starve them. */
 const LANE_MAX_DELIVERIES = 1024
 
 /** A lane as the hub sees it. */
@@ -73,7 +73,7 @@ export class LaneSubscribers {
     return this.#of(lane).thread
   }
 
-  /** @param isTemporary it has subscribed after its plugin had booted */
+  /** @param isTemporary true when it subscribed after its plugin had booted */
   add(lane: Lane, subscriberIndex: number, subscription: SubscriptionManifest, isTemporary = false): void {
     const { event, identity, plugin, options } = subscription
     const { thread, instances } = this.#of(lane)
@@ -103,17 +103,17 @@ export class LaneSubscribers {
     instances.delete(subscriberIndex)
   }
 
-  /** Reads what all lanes have written by now. */
+  /** Reads everything the lanes have written so far. */
   catchUp(): void {
     for (const lane of this.#lanes.keys()) lane.catchUp()
   }
 
-  /** The lane gets no more events and finishes those that it has. */
+  /** Sends the lane no more events. It finishes the ones it has. */
   leave(lane: Lane): void {
     this.#hub.threadLeaving(this.#of(lane).thread)
   }
 
-  /** Events that the lane is handling. @param unread deliveries that it never began */
+  /** Events in progress in the lane. @param unread deliveries it never started */
   worksOf(lane: Lane, unread: ReadonlySet<number>): WorkInFlight[] {
     return this.#hub.inFlightAt(this.#of(lane).thread, unread)
   }

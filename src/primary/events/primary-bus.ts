@@ -1,4 +1,4 @@
-// The bus of the primary's own plugins, and the primary as a thread that the hub delivers to.
+// The bus of the primary's own plugins, and the primary as a thread with subscribers.
 import type { EventRecord, FailureListener, Subscription } from '../../contracts/event-bus.ts'
 import type { Payload, PublishOptions } from '../../contracts/events.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -15,7 +15,7 @@ import type { SubscriberInstance, SubscriberThread } from './consumer.ts'
 import type { EventDriver } from './event-driver.ts'
 import type { Hub } from './hub.ts'
 
-/** Deliveries in flight at subscribers of the primary at most. */
+/** Maximum number of deliveries in flight at subscribers of the primary. */
 export const PRIMARY_MAX_DELIVERIES = 1024
 
 /** The bus of the primary's own plugins. For the hub, the primary is one more thread with subscribers. */
@@ -26,11 +26,11 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
   readonly heldMs = 0
   readonly #hub: Hub
   readonly #driver: () => EventDriver
-  /** Ends the subscription at the hub, by the subscriber's number. */
+  /** Ends a subscription at the hub, by subscriber index. */
   readonly #leave = new Map<number, () => void>()
   readonly #deliveries: DeliveryCount
 
-  /** The durable log, and what takes the events that it has; null where there is none. */
+  /** The durable log and the receiver of its events; null without a log. */
   log: { log: EventLog; take: (frame: EventFrame) => void } | null = null
 
   constructor(kernel: ThreadKernel, hub: Hub, driver: () => EventDriver) {
@@ -82,7 +82,7 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
 
   override subscribe(subscription: Subscription): () => void {
     const { owner, event, options } = subscription
-    // Only the single thread that runs a plugin for a test of it has transactions for events.
+    // Only the single thread of a plugin test has transactions for events.
     if (options.transaction === true && this.events.transactions === null) {
       const wanted = 'transaction: true is for plugins of the lanes: a commit in the primary would hold up all requests'
       throw new HeddleError('EVENT_OPTIONS_INVALID', `${owner.name} subscribes to ${event}: ${wanted}`)
@@ -117,7 +117,7 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
   }
 }
 
-/** What plugins of all threads ask of the hub and of the log of events. */
+/** Requests of plugins in all threads to the hub and the event log. */
 function eventServices(hub: Hub, driver: () => EventDriver): EventServices {
   return {
     requestFor: ({ emitter, event, payload, payloadKeys, parentId, requestId, trace }, timeoutMs) => {

@@ -1,30 +1,31 @@
+// Tries suspects one at a time, in the quarantine lane.
 import { Fifo } from '../../core/collections/fifo.ts'
 import type { Consumer, Delivery, SubscriberInstance, SubscriberThread } from './consumer.ts'
 
-/** After so many deaths of its lanes an event is taken for their cause. */
+/** Number of lane crashes after which an event counts as their cause. */
 export const POISON_DEATHS = 3
 
 export interface QuarantineOptions {
-  /** Gives a delivery to an instance; false when the thread did not take it. */
+  /** Sends a delivery to an instance; false if the thread did not take it. */
   send: (delivery: Delivery, instance: SubscriberInstance) => boolean
-  /** Ends a delivery whose subscriber has left for good. */
+  /** Ends a delivery whose subscriber has unsubscribed. */
   drop: (delivery: Delivery) => void
-  /** Told when the quarantine lane is needed, and when it is not any more. */
+  /** Called when the quarantine lane is needed, and when it no longer is. */
   onWanted: (isWanted: boolean) => void
 }
 
 /**
- * Deliveries that were in flight when a thread died: the suspects. They are tried again one at a time, in a lane that does nothing else:
- * the next death there has one possible cause.
+ * The suspects: deliveries in flight when a thread died. They are tried again one at a time, in a lane that does nothing else:
+ * the next crash there has one possible cause.
  */
 export class Quarantine {
   readonly #waiting = new Fifo<Delivery>()
   readonly #options: QuarantineOptions
-  /** Quarantine lanes whose subscribers are all known. */
+  /** Quarantine lanes with known subscribers. */
   readonly #threads = new Set<SubscriberThread>()
   #current: Delivery | null = null
   #isWanted = false
-  /** Something has changed: a delivery that could not be sent may be sent now. */
+  /** Sends a waiting suspect if that is possible now. */
   #isDue = false
 
   constructor(options: QuarantineOptions) {
@@ -37,7 +38,7 @@ export class Quarantine {
     this.pump()
   }
 
-  /** Takes out the deliveries that wait, and for which this holds. */
+  /** Takes out the matching waiting suspects. */
   takeIf(isWanted: (delivery: Delivery) => boolean): Delivery[] {
     const taken: Delivery[] = []
     for (let left = this.#waiting.size; left > 0; left--) {
@@ -48,19 +49,19 @@ export class Quarantine {
     return taken
   }
 
-  /** A delivery is no longer under way. */
+  /** A delivery is no longer in flight. */
   ended(delivery: Delivery): void {
     if (delivery !== this.#current) return
     this.#current = null
     this.#isDue = true
   }
 
-  /** Instances have come or gone, paused ones go on, or a subscriber that takes few deliveries at a time takes one more. */
+  /** Instances were added, removed or resumed, or a subscriber with a concurrency limit has room. */
   changed(): void {
     this.#isDue = true
   }
 
-  /** A quarantine lane is up, and all its subscribers are known. */
+  /** A quarantine lane is ready, and all its subscribers are known. */
   threadUp(thread: SubscriberThread): void {
     this.#threads.add(thread)
     this.#isDue = true
@@ -70,7 +71,7 @@ export class Quarantine {
     if (this.#threads.delete(thread)) this.#isDue = true
   }
 
-  /** Sends the next suspect that can be sent, when none is under way. A suspect whose subscriber is not there waits, and others pass it. */
+  /** Sends the next possible suspect if none is in flight. A suspect without a subscriber waits, and others overtake it. */
   pump(): void {
     if (!this.#isDue) return
     this.#isDue = false
@@ -82,7 +83,7 @@ export class Quarantine {
     this.#tellWanted()
   }
 
-  /** Kept while no quarantine lane is up. */
+  /** Keeps its last answer while no quarantine lane is ready. */
   #lacksQuarantine(consumer: Consumer): boolean {
     if (consumer.quarantineInstances.length > 0) consumer.lacksQuarantine = false
     else if (this.#threads.size > 0) consumer.lacksQuarantine = true
@@ -90,8 +91,8 @@ export class Quarantine {
   }
 
   /**
-   * When the quarantine lane lacks the subscriber, a lane without any other event at the moment is used. Where no lane has it the delivery waits:
-   * all of them may be about to start, and whoever sees that none has it then ends what waits for it.
+   * If the quarantine lane lacks the subscriber, a lane with no other event in flight is used. If no lane has it, the delivery waits:
+   * all lanes may be starting. `Hub.dropVacant` ends it if none of them subscribes.
    */
   #try(delivery: Delivery): boolean {
     const { instances, quarantineInstances } = delivery.consumer
@@ -107,7 +108,7 @@ export class Quarantine {
     return false
   }
 
-  /** A suspect that is tried elsewhere does not need the quarantine lane. */
+  /** A suspect tried elsewhere does not need the quarantine lane. */
   #tellWanted(): void {
     const isWanted =
       this.#current?.instance?.thread.isQuarantine === true ||

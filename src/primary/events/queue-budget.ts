@@ -1,14 +1,15 @@
+// Limits the number and size of the hub's deliveries.
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { Consumer, Delivery } from './consumer.ts'
 
-/** Payload bytes of all pending deliveries at most: EVENT_BUS_MAX_QUEUE counts deliveries of any size. */
+/** Maximum payload bytes of all pending deliveries: EVENT_BUS_MAX_QUEUE counts deliveries of any size. */
 export const HUB_MAX_PENDING_BYTES = 256 * 1024 * 1024
-/** Above this share of either bound no new request is let in: work that has begun needs the rest. */
+/** Share of either bound above which new requests are refused: running work needs the rest. */
 export const CROWDED_SHARE = 0.75
-/** Events without a cause (from timers and jobs) may fill this share: the rest is for chains of events that have begun. */
+/** Share of either bound for events without a cause (from timers and jobs): the rest is for chains of events in progress. */
 export const ROOT_SHARE = 0.9
 
-/** Share of either bound for what waits behind dead letters, of all subscribers together: less than one subscriber may have. */
+/** Share of either bound for deliveries behind dead letters, of all subscribers together: less than one subscriber may have. */
 const HELD_SHARE = 0.25
 
 interface Load {
@@ -16,14 +17,14 @@ interface Load {
   bytes: number
 }
 
-/** Counts the deliveries that the hub has accepted and not finished: waiting, under way, delayed, or between two attempts. */
+/** Counts pending deliveries: waiting, in flight, delayed, or between two attempts. */
 export class QueueBudget {
   readonly #maxDeliveries: number
   #deliveries = 0
   #bytes = 0
   /** Deliveries of brokers: the broker bounds their number and size. */
   #brokerDeliveries = 0
-  /** Deliveries that neither a broker nor the log has. */
+  /** Deliveries in neither a broker nor the log. */
   #unstored = 0
 
   constructor(maxDeliveries: number) {
@@ -35,7 +36,7 @@ export class QueueBudget {
     return this.#deliveries + this.#brokerDeliveries
   }
 
-  /** Those of them that end with the process. */
+  /** Pending deliveries that end with the process. */
   get unstored(): number {
     return this.#unstored
   }
@@ -45,7 +46,7 @@ export class QueueBudget {
   }
 
   /**
-   * Each subscriber may have as much as is free, so a slow one leaves room for the others: one alone gets half of the queue, two get a third each.
+   * Each subscriber may use as much as is free, so a slow one leaves room: one alone gets half of the queue, two get a third each.
    * Source: the dynamic threshold of Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches" (1998).
    * @throws EVENT_BUS_FULL when there is no room for an event of these consumers
    */
@@ -73,7 +74,7 @@ export class QueueBudget {
   }
 
   /**
-   * @param held what waits behind dead letters
+   * @param held deliveries behind dead letters
    * @throws EVENT_BUS_FULL when no more may wait there
    */
   checkHeld(held: Load, deliveries: number, payloadBytes: number): void {

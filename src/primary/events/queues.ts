@@ -1,4 +1,4 @@
-// What waits in the hub: for room, for its time, for an answer; and publishers that wait for a reply.
+// The queues of the hub: deliveries waiting for room, for a tool, for their time or for an answer, and open requests.
 
 import type { WorkInFlight } from '../../contracts/registry.ts'
 import { Numbered } from '../../core/collections/numbered.ts'
@@ -6,7 +6,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { Clock, Timer } from '../../core/schedule/clock.ts'
 import type { Consumer, Delivery, DeliveryQueue, Requester, SubscriberInstance, SubscriberThread } from './consumer.ts'
 
-/** The queues with deliveries that wait for room. */
+/** The queues with deliveries waiting for room. */
 export class WaitingQueues {
   readonly #queues = new Set<DeliveryQueue>()
 
@@ -19,13 +19,13 @@ export class WaitingQueues {
     this.#queues.add(delivery.queue)
   }
 
-  /** Puts a delivery before those that wait already. */
+  /** Puts a delivery ahead of the waiting ones. */
   unshift(delivery: Delivery): void {
     delivery.queue.waiting.unshift(delivery)
     this.#queues.add(delivery.queue)
   }
 
-  /** Takes out the deliveries for which this holds. */
+  /** Takes out the matching deliveries. */
   takeIf(isWanted: (delivery: Delivery) => boolean): Delivery[] {
     const taken: Delivery[] = []
     for (const queue of this.#queues) {
@@ -39,7 +39,7 @@ export class WaitingQueues {
     return taken
   }
 
-  /** Takes out all deliveries that wait for one consumer. */
+  /** Takes out all waiting deliveries of one consumer. */
   takeOf(consumer: Consumer): Delivery[] {
     const taken: Delivery[] = []
     for (const queue of this.#queues) {
@@ -50,7 +50,7 @@ export class WaitingQueues {
     return taken
   }
 
-  /** Offers the deliveries queue by queue, in their order. @param dispatch returns false when there is no room for one */
+  /** Offers the deliveries queue by queue, in order. @param dispatch returns false when a delivery has no room */
   pump(dispatch: (delivery: Delivery) => boolean): void {
     for (const queue of this.#queues) {
       const { waiting } = queue
@@ -60,11 +60,11 @@ export class WaitingQueues {
   }
 }
 
-/** Before a delivery is tried again whose tool was away, milliseconds: at first, and at most. */
+/** First and longest pause before a retry during an outage of a tool, milliseconds. */
 const AWAY_MS = 250
 const AWAY_MAX_MS = 5000
 
-/** The consumers whose tools are away, each until a delivery does not fail of that. */
+/** Consumers during an outage of their tools, each until a delivery no longer fails of it. */
 export class Outages {
   readonly #clock: Clock
   readonly #consumers = new Set<Consumer>()
@@ -79,7 +79,7 @@ export class Outages {
     this.#consumers.add(consumer)
   }
 
-  /** A delivery is on its way: the next one follows later than this one did. */
+  /** A delivery was sent: the next follows after a longer pause. */
   tried({ outage }: Consumer): void {
     if (outage === null) return
     outage.isDue = false
@@ -92,7 +92,7 @@ export class Outages {
     this.#consumers.delete(consumer)
   }
 
-  /** Call it now and then. */
+  /** Must be called regularly. */
   look(): void {
     const nowMs = this.#clock.steadyMs()
     for (const consumer of this.#consumers) {
@@ -106,18 +106,18 @@ export class Outages {
 export const RETRY_MAX_DELAY_MS = 300_000
 
 /**
- * Pause before the attempt that follows attempt number `attempt`: exponential, with full jitter.
+ * Pause after attempt number `attempt`: exponential, with full jitter.
  * Source: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
  */
 export function retryDelayMs(attempt: number, backoffMs: number, random: () => number): number {
   return random() * Math.min(RETRY_MAX_DELAY_MS, backoffMs * 2 ** (attempt - 1))
 }
 
-/** Deliveries that wait for their time: delayed ones, and those between two attempts. */
+/** Deliveries waiting for their time: delayed ones, and those between two attempts. */
 export class DelayQueue {
   readonly #clock: Clock
   readonly #timers = new Set<Timer>()
-  /** Deliveries between two attempts that somebody else has too: a broker, or the durable log. */
+  /** Stored deliveries between two attempts: a broker or the durable log has them as well. */
   readonly #retries = new Set<Delivery>()
   #isReturning = false
 
@@ -125,7 +125,7 @@ export class DelayQueue {
     this.#clock = clock
   }
 
-  /** True when what waits here goes back to where it came from. */
+  /** True while the process ends: stored deliveries are handed back to their store. */
   get isReturning(): boolean {
     return this.#isReturning
   }
@@ -136,7 +136,7 @@ export class DelayQueue {
   }
 
   /**
-   * Waits for the next attempt.
+   * @returns false when the process ends and the delivery goes back to its store
    * @returns false when the delivery goes back to where it came from, since this process ends
    */
   delayRetry(delivery: Delivery, delayMs: number, again: (delivery: Delivery) => void): boolean {
@@ -160,7 +160,7 @@ export class DelayQueue {
     this.#timers.add(timer)
   }
 
-  /** Takes out the deliveries that somebody else has too. From now on none is delayed here between two attempts. */
+  /** Takes out the stored deliveries for handover. Later retries of stored events are refused. */
   takeReturnable(): Delivery[] {
     this.#isReturning = true
     const taken = [...this.#retries]
@@ -168,7 +168,7 @@ export class DelayQueue {
     return taken
   }
 
-  /** Takes out the retries for which this holds, of the deliveries that somebody else has too. */
+  /** Takes out the matching retries of stored events. */
   takeIf(isWanted: (delivery: Delivery) => boolean): Delivery[] {
     const taken = [...this.#retries].filter(isWanted)
     for (const delivery of taken) this.#retries.delete(delivery)
@@ -180,12 +180,12 @@ export class DelayQueue {
   }
 }
 
-/** It takes this long at most until a thread that stands still is noticed, milliseconds. */
+/** Longest time until a stalled thread is noticed, milliseconds. */
 const STILL_SEEN_MS = 100
-/** The ids begin anew behind it. */
+/** Ids start again above this number. */
 const LAST_ID = 0x7fffffff
 
-/** The deliveries that threads have been given and have not answered. */
+/** Deliveries sent to threads and not answered. */
 export class UnansweredDeliveries {
   readonly #clock: Clock
   readonly #byId = new Numbered<Delivery>()
@@ -224,12 +224,12 @@ export class UnansweredDeliveries {
     return delivery
   }
 
-  /** Takes out all deliveries of a thread, the oldest first. */
+  /** Takes out all deliveries of a thread, oldest first. */
   takeFrom(thread: SubscriberThread): Delivery[] {
     return this.#idsOf(({ instance }) => instance?.thread === thread).map((id) => this.take(id)!)
   }
 
-  /** The deliveries whose time is up, the oldest first, except in threads that stand still: whether they are the cause is not known yet. */
+  /** Returns overdue deliveries, oldest first, except in stalled threads: the cause of the stall is not known yet. */
   late(nowMs: number): number[] {
     return this.#idsOf(({ deadlineMs, instance }) => {
       const { isStill, heldMs } = instance!.thread
@@ -241,7 +241,7 @@ export class UnansweredDeliveries {
     return this.#byAge(this.#byId.numbers().filter((id) => isWanted(this.#byId.get(id)!)))
   }
 
-  /** The oldest first. */
+  /** Oldest first. */
   #byAge(ids: number[]): number[] {
     const age = (id: number): number => (this.#nextId - id) & LAST_ID
     return ids.sort((a, b) => age(b) - age(a))
@@ -253,7 +253,7 @@ export class UnansweredDeliveries {
     return count
   }
 
-  /** A thread's deliveries for the log and the black box, the oldest first. */
+  /** Deliveries of a thread for the log and the black box, oldest first. */
   worksAt(thread: SubscriberThread, unread: ReadonlySet<number>): WorkInFlight[] {
     const nowMs = this.#clock.steadyMs()
     const works: WorkInFlight[] = []
@@ -267,15 +267,15 @@ export class UnansweredDeliveries {
   }
 }
 
-/** A delivery has ended: one fewer may reply. @param fault why it has not replied; null when it was handled */
+/** A delivery has ended: one fewer may reply. @param fault why it has not replied; null if handled */
 export function replySettled(requester: Requester, fault: string | null): void {
   requester.open--
   if (requester.open === 0 && requester.onlyFailures && fault !== null) requester.failed(fault)
 }
 
 /**
- * Publishes an event and resolves with the first object that a subscriber returns, as JSON.
- * @param publish takes the event, or throws
+ * Publishes an event and resolves with the first object a subscriber returns, as JSON.
+ * @param publish accepts the event, or throws
  * @param timers holds the timer of the time limit while the request is open, so that closing the hub can clear it
  */
 export function awaitReply(

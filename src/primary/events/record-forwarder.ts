@@ -1,3 +1,4 @@
+// Forwards event records to the lanes' listeners.
 import type { EventRecord } from '../../contracts/event-bus.ts'
 import { causality, NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
 import type { Timer } from '../../core/schedule/clock.ts'
@@ -6,9 +7,9 @@ import type { Lane } from '../dispatch/lane.ts'
 import type { SubscriberThread } from './consumer.ts'
 import type { Hub } from './hub.ts'
 
-/** A lane's listener hears of another thread's record so late at most, milliseconds. */
+/** Maximum delay of a record of another thread at a lane's listener, milliseconds. */
 const FEED_MS = 50
-/** Records that wait for one lane at most; then the oldest are dropped. */
+/** Maximum number of records waiting for one lane; above it the oldest are dropped. */
 const FEED_MAX_RECORDS = 10_000
 
 interface LaneFeeds {
@@ -27,7 +28,7 @@ export class RecordForwarder {
   #stopTraces: (() => void) | undefined
   #stopFailures: (() => void) | undefined
 
-  /** @param threadOf the lane as the hub knows it */
+  /** @param threadOf returns the hub's object for the lane */
   constructor(hub: Hub, hostOf: (lane: Lane) => SubscriberThread) {
     this.#hub = hub
     this.#threadOf = hostOf
@@ -46,7 +47,7 @@ export class RecordForwarder {
     if (this.#lanes.delete(lane)) this.#update()
   }
 
-  /** @param origin the lane that made the record and has told its own sinks, or null */
+  /** @param origin the lane that made the record and has told its own listeners, or null */
   log(record: LogRecord, origin: Lane | null): void {
     for (const [lane, { feeds, logs }] of this.#lanes)
       if (lane !== origin && feeds.has('logs')) pushBounded(logs, record)

@@ -1,4 +1,4 @@
-// The records of the hub: their listeners, and the file that shows the last ones to the next process.
+// The records of the hub, their listeners, and the file that carries the last ones to the next process.
 
 import { appendFile, readFileSync, rename } from 'node:fs'
 import { promisify } from 'node:util'
@@ -13,10 +13,10 @@ import type { FailedDelivery, SubscriberThread } from './consumer.ts'
 
 export type RecordLog = (level: 'WARNING' | 'ERROR', message: string, fields?: Record<string, unknown>) => void
 
-/** @param origin the thread that the record comes from: it has told its own listeners already */
+/** @param origin thread of the record: it has told its own listeners already */
 export type RecordListener = (record: EventRecord, origin: SubscriberThread | null) => void
 
-/** The records of the hub and their listeners: the trace of published events, and what has failed for good. */
+/** The records of the hub and their listeners: the trace of published events, and the failures. */
 export class Records {
   readonly #log: RecordLog
   readonly #traces = new TraceRing()
@@ -28,7 +28,7 @@ export class Records {
     this.#log = log
   }
 
-  /** @param subscribers the plugins that it goes to */
+  /** @param subscribers plugins that receive the event */
   published(event: EventFrame, subscribers: readonly string[], origin: SubscriberThread | null): void {
     const trace = {
       id: event.id,
@@ -44,11 +44,11 @@ export class Records {
     if (this.#traces.push(trace)) this.#file?.add(trace)
     if (this.#listeners.length === 0) return
     const record = recordOf(trace)
-    // A copy: a listener may remove itself while it is told, as a stream client does that is cut off.
+    // A copy: a listener may remove itself during the call, as a stream client does when it is cut off.
     for (const listener of [...this.#listeners]) listener(record, origin)
   }
 
-  /** A delivery has failed for good. What a listener publishes is caused by the failed event. */
+  /** A delivery failed for good. Events published by a listener have the failed event as their cause. */
   failed({ event, subscriber, error, attempts, trace }: FailedDelivery): void {
     const failure: DeliveryFailure = { event: event.event, event_id: event.id, subscriber, error, attempts }
     causality.run({ eventId: event.id, requestId: event.requestId, trace, origin: null }, () =>
@@ -58,7 +58,7 @@ export class Records {
     )
   }
 
-  /** Begins with the history of the process before, and writes its own for the next one. */
+  /** Loads the history of the previous process, and writes a new one. */
   keepHistory(file: TraceFile): void {
     this.#traces.restore(file.read())
     this.#file = file
@@ -85,17 +85,17 @@ export class Records {
 const append = promisify(appendFile)
 const renamed = promisify(rename)
 
-/** A batch of so many traces is a busy process's. */
+/** A batch of this many traces means a busy process. */
 const BUSY_TRACES = 50
-/** Time between two writes, milliseconds: short, so that a process that is killed has written what led to its end. */
+/** Interval between two writes, milliseconds: short, so that a killed process has written what led to its end. */
 const PAUSE_MS = 10
-/** The same while the process is busy: 2,000 traces a second are written at most, the newest. */
+/** Interval between two writes of a busy process, milliseconds: at most 2,000 traces a second, the newest. */
 const BUSY_PAUSE_MS = 250
 
 /**
- * Keeps the last traces in a file: the next process shows under which events those stand that this one has left.
+ * Keeps the last traces in a file: the next process shows under which events the leftover ones belong.
  * One line of JSON a trace, in two files that take turns: `path` and `path.old`. Only this user may read them. They are not synced: a power cut may take the last ones.
- * Writes never wait on the calling thread, and one is under way at a time.
+ * Writes never block the calling thread, and only one is in progress at a time.
  */
 export class TraceFile {
   readonly #path: string
@@ -106,14 +106,14 @@ export class TraceFile {
   #writing: Promise<void> | null = null
   #isClosed = false
 
-  /** @param onFault told once: nothing more is written then */
+  /** @param onFault called once: nothing is written afterwards */
   constructor(path: string, clock: Clock, onFault: (error: unknown) => void) {
     this.#clock = clock
     this.#path = path
     this.#onFault = onFault
   }
 
-  /** What the process before has left, oldest first, at most TRACE_RECORDS. Blocks: for the start. */
+  /** Traces of the previous process, oldest first, at most TRACE_RECORDS. Blocks: for the start. */
   read(): Trace[] {
     const traces = [...tracesIn(this.#oldPath), ...tracesIn(this.#path)]
     this.#lines = traces.length
@@ -134,7 +134,7 @@ export class TraceFile {
   }
 
   async #write(): Promise<void> {
-    // What this turn of the loop still publishes is written with it.
+    // Includes what the rest of this turn of the loop publishes.
     await nextTurn(this.#clock)
     try {
       while (this.#waiting.length > 0) {
@@ -166,7 +166,7 @@ export class TraceFile {
   }
 }
 
-/** A file that is missing has none. Skips a line that was cut off by the end of its process. */
+/** A missing file has no traces. Skips a line cut off by the end of its process. */
 function tracesIn(path: string): Trace[] {
   let text: string
   try {
@@ -184,7 +184,7 @@ function tracesIn(path: string): Trace[] {
   })
 }
 
-/** The file may be another version's, or anybody's. */
+/** The file may come from another version or program. */
 const isTrace = (value: Partial<Trace> | null): value is Trace =>
   typeof value?.id === 'string' &&
   typeof value.event === 'string' &&

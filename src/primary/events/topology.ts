@@ -1,8 +1,9 @@
+// The subscriptions of all threads, and the names of events.
 import type { SubscribeOptions, TopologyEntry } from '../../contracts/event-bus.ts'
 import { EVENT_NAMES_MAX, tooManyNames } from '../../runtime/events/publication.ts'
 import { Consumer, type SubscriberInstance, type SubscriberThread } from './consumer.ts'
 
-/** One event name: who consumes it, who emits it, how often it fired. */
+/** One event name: its consumers, its emitters, its count. */
 export class Topic {
   consumers: Consumer[] = []
   /** Names of the subscribing plugins. Each change makes a new list: a trace record keeps the list of its time. */
@@ -18,15 +19,15 @@ export class Topic {
 const NO_CONSUMERS: readonly Consumer[] = []
 const NO_NAMES: readonly string[] = []
 
-/** Who subscribes to what, in which threads. */
+/** The subscriptions of all threads. */
 export class Topology {
   readonly #topics = new Map<string, Topic>()
-  /** How many events each plugin has published. */
+  /** Number of event names of each plugin. */
   readonly #namesOf = new Map<string, number>()
   readonly #maxNames: number
-  /** Plugins whose instances get no events. */
+  /** Paused plugins: their instances get no events. */
   readonly #paused = new Set<string>()
-  /** Instances in the quarantine lane without a consumer. They do not create one: its events would wait for nobody. */
+  /** Instances in the quarantine lane without a consumer. They do not create a consumer: its events would wait forever. */
   readonly #unattached = new Map<string, SubscriberInstance[]>()
 
   /** @param maxNames EVENT_BUS_MAX_NAMES */
@@ -34,7 +35,7 @@ export class Topology {
     this.#maxNames = maxNames
   }
 
-  /** The topic of an event that a plugin publishes. @throws EVENT_NAMES_LIMIT */
+  /** Returns the topic of an event published by a plugin. @throws EVENT_NAMES_LIMIT */
   emitting(event: string, emitter: string): Topic {
     const known = this.#topics.get(event)
     if (known?.emitters.has(emitter)) return known
@@ -46,7 +47,7 @@ export class Topology {
     return topic
   }
 
-  /** The code is new: plugins that had reached their limit begin anew. Their events that nobody subscribes to are forgotten. */
+  /** The code is new: plugins at their limit start again from zero. Their event names without subscribers are forgotten. */
   forgetNames(): void {
     for (const [emitter, names] of this.#namesOf) {
       if (names < this.#maxNames) continue
@@ -62,7 +63,7 @@ export class Topology {
     return this.#topics.get(event)?.consumers ?? NO_CONSUMERS
   }
 
-  /** Names of the plugins that subscribe to it. */
+  /** Names of the subscribing plugins. */
   subscribersOf(event: string): readonly string[] {
     return this.#topics.get(event)?.subscribers ?? NO_NAMES
   }
@@ -105,7 +106,7 @@ export class Topology {
     return consumer
   }
 
-  /** Pauses or resumes all instances of a plugin, those to come included. */
+  /** Pauses or resumes all instances of a plugin, future ones included. */
   pause(plugin: string, isPaused: boolean): void {
     if (isPaused) this.#paused.add(plugin)
     else this.#paused.delete(plugin)
@@ -115,7 +116,7 @@ export class Topology {
       if (instance.plugin === plugin) instance.isPaused = isPaused
   }
 
-  /** @returns true when that was the consumer's last instance: it is gone */
+  /** @returns true if it was the consumer's last instance: the consumer is removed */
   removeInstance(consumer: Consumer, instance: SubscriberInstance): boolean {
     const { event, group, quarantineInstances } = consumer
     for (const instances of [consumer.instances, quarantineInstances]) {
@@ -125,7 +126,7 @@ export class Topology {
     const key = `${event}\0${group}`
     if (quarantineInstances.length === 0 && this.#unattached.get(key) === quarantineInstances)
       this.#unattached.delete(key)
-    // Another one of its name may be there by now.
+    // A new consumer of the same name may be there by now.
     if (instance.thread.isQuarantine || this.consumer(event, group) !== consumer) return false
     const isGone = consumer.instances.length === 0
     if (isGone) this.drop(consumer)
@@ -152,7 +153,7 @@ export class Topology {
     return this.consumers().filter(({ instances }) => instances.length === 0)
   }
 
-  /** A thread has died: its instances leave, its consumers stay and wait for the next thread's instances. */
+  /** A thread has died: its instances leave; its consumers stay and wait for the next thread's instances. */
   removeThread(thread: SubscriberThread): void {
     for (const topic of this.#topics.values()) {
       for (const consumer of topic.consumers) {

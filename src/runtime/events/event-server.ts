@@ -14,10 +14,10 @@ import { SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
 import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 
-/** Characters of the message of a subscriber's error, and of its stack, that leave its thread. */
+/** Maximum characters of a subscriber's error message, and of its stack, sent to the primary. */
 const DELIVERY_ERROR_MAX_LENGTH = 4096
 
-/** What a subscriber threw, for the hub, the failure listeners and the dead letter. */
+/** A subscriber's error, for the hub, the failure listeners and the dead letter. */
 export function deliveryError(thrown: unknown): WireError {
   const wire = toWire(thrown)
   wire.message = shown(messageWithCauses(thrown))
@@ -28,7 +28,7 @@ export function deliveryError(thrown: unknown): WireError {
 
 const shown = (text: string): string => cutText(withoutSecretStrings(text), DELIVERY_ERROR_MAX_LENGTH)
 
-// Taken before plugins can replace them.
+// Saved before plugins can replace them.
 const { parse: parseJson, stringify: toJson } = JSON
 
 /** Takes the answers to the deliveries of one broker: the hub, or the streams. Each broker numbers its own deliveries. */
@@ -49,11 +49,11 @@ interface HandledEvents {
   ): Promise<unknown>
 }
 
-/** An attempt of a delivery that is tried again. */
+/** A failed attempt of a delivery that is tried again. */
 interface FailedAttempt {
   plugin: string
   subscriber: string
-  /** Of the event. */
+  /** Id of the event. */
   id: string
   event: string
   requestId: string | null
@@ -62,7 +62,7 @@ interface FailedAttempt {
   error: WireError
 }
 
-/** The log record of a failed attempt: a warning, since the next one may succeed. Where a tool was away it does not count. */
+/** Log record of a failed attempt: a warning, since the next may succeed. Outages of a tool do not count as attempts. */
 export function attemptRecord(failed: FailedAttempt): { message: string; fields: Record<string, unknown> } {
   const { subscriber, id, event, requestId, attempt, retries, error } = failed
   const counted = error.away
@@ -74,39 +74,39 @@ export function attemptRecord(failed: FailedAttempt): { message: string; fields:
   }
 }
 
-/** The default of EVENT_BUS_MAX_SUBSCRIPTIONS. */
+/** Default of EVENT_BUS_MAX_SUBSCRIPTIONS. */
 const SUBSCRIPTIONS_MAX = 1000
 
-/** That a tool is away is told once in so long for each subscriber, milliseconds. */
+/** Shortest interval between two log records about an outage, per subscriber, milliseconds. */
 const AWAY_TOLD_MS = 10_000
 
 /** The subscribers of one thread. */
 export class EventServer {
   /** Null while tracing is off. */
   tracing: CodeTracing | null = null
-  /** Told of an attempt that has thrown and is not the last one: who gets the delivery again knows nothing of it. */
+  /** Called when an attempt has thrown and another follows: the thread of the next attempt does not know the error. */
   onFailedAttempt: (failed: FailedAttempt) => void = () => {}
-  /** Told of a delivery whose last attempt has failed here, before that leaves the thread. */
+  /** Called when the last attempt has failed here, before the failure leaves the thread. */
   onFailure: (failure: DeliveryFailure, frame: EventFrame) => void = () => {}
-  /** Runs transactional subscribers; null in a thread that has none. */
+  /** Runs transactional subscribers; null in a thread without any. */
   transactions: HandledEvents | null = null
-  /** False once a plugin has replaced a builtin of the thread. @param origin who alone has run since it was asked last */
+  /** False once a plugin has replaced a builtin of the thread. @param origin the only plugin that has run since the last call */
   isSound: (origin?: Origin) => boolean = () => true
-  /** False without a valid lease: another process may have taken the stored events of this one. */
+  /** False without a valid lease: another process may own the stored events of this one. */
   mayBegin: () => boolean = () => true
   readonly #subscriptions: (Subscription | undefined)[] = []
   readonly #origins: (Origin | undefined)[] = []
-  /** By method and event, the numbers that are in use. */
+  /** By method and event, the numbers in use. */
   readonly #identities = new Map<string, Set<number>>()
   readonly #numbers = new Map<number, { key: string; number: number }>()
-  /** How many each plugin has. */
+  /** Number of subscribers of each plugin. */
   readonly #counts = new Map<string, number>()
   readonly #max: number
   readonly #waitsForTools: boolean
-  /** That a tool is away, by subscriber. */
+  /** Log limiter of outages, by subscriber. */
   readonly #away = new Reminder(AWAY_TOLD_MS)
   #inFlight = 0
-  /** A subscriber runs, and has not returned. */
+  /** A subscriber is running and has not returned. */
   #isCalling = false
 
   /** @param max EVENT_BUS_MAX_SUBSCRIPTIONS. @param waitsForTools EVENT_BUS_WAIT_FOR_TOOLS */
@@ -116,18 +116,18 @@ export class EventServer {
   }
 
   /**
-   * @returns the subscriber's index in this thread, and the identity by which the bus knows it
+   * @returns the subscriber's index in this thread, and its identity on the bus
    * @throws EVENT_SUBSCRIPTIONS_LIMIT
    */
   add(subscription: Subscription): { subscriberIndex: number; identity: string } {
     const { owner, event, handler } = subscription
     this.#count(owner.name, event)
     const base = `${owner.name}.${handler.name.replace(/^bound /, '') || 'anonymous'}`
-    // The same method may subscribe twice to one event, and two anonymous functions are two subscribers.
+    // One method may subscribe twice to one event, and two anonymous functions are two subscribers.
     const key = `${base} ${event}`
     const used = this.#identities.get(key) ?? new Set()
     let number = 1
-    // A subscriber that leaves and comes back is the same one.
+    // A subscriber keeps its identity when it leaves and returns.
     while (used.has(number)) number++
     this.#identities.set(key, used.add(number))
     const subscriberIndex = this.#subscriptions.push(subscription) - 1
@@ -171,7 +171,7 @@ export class EventServer {
     return this.#inFlight
   }
 
-  /** The subscriber that runs is stopped here: it settles no more. */
+  /** The running subscriber was terminated: it never settles. */
   stopped(): void {
     if (!this.#isCalling) this.#inFlight--
   }
@@ -180,11 +180,11 @@ export class EventServer {
   handle(deliveryId: number, frame: EventFrame, sink: DeliverySink): void {
     if (!this.isSound()) return
     const subscription = this.#subscriptions[frame.subscriber]
-    // It has unsubscribed while the event was on its way.
+    // It unsubscribed while the event was on its way.
     if (subscription === undefined) return sink.delivered(deliveryId)
     if (frame.seq > 0 && !this.mayBegin()) return sink.failed(deliveryId, notBegun())
     const wantsReply = (frame.attempt & WANTS_REPLY) !== 0
-    // Its texts are the same objects each time: one that is cut anew has no hash yet when it is looked up.
+    // Uses the same string objects each time: a newly cut string has no hash yet when it is looked up.
     const origin = this.#origins[frame.subscriber]!
     const span = this.tracing === null ? null : openSpan(this.tracing, origin.handler, subscription, frame)
     let outcome: unknown
@@ -194,7 +194,7 @@ export class EventServer {
       const cause = { eventId: frame.id, requestId: frame.requestId, trace: span, origin }
       const call = subscription.options.transaction === true ? this.#callInTransaction : callSubscriber
       outcome = causality.run(cause, call, subscription, frame)
-      // Here too: what a subscriber returns may throw when it is asked for its `then`.
+      // Inside the `try`: a returned value may throw when its `then` is read.
       isLater = isThenable(outcome)
     } catch (thrown) {
       span?.fail(thrown)
@@ -208,7 +208,7 @@ export class EventServer {
       return settle(sink, deliveryId, outcome, wantsReply)
     }
     this.#inFlight++
-    // A library's own kind of promise may have any `then`.
+    // A promise of a library may have any `then`.
     Promise.resolve(outcome).then(
       (value) => {
         this.#inFlight--
@@ -231,7 +231,7 @@ export class EventServer {
     if (subscription === undefined) return sink.failed(deliveryId, error)
     const { name: plugin } = subscription.owner
     const { id, event, requestId } = frame
-    // Who asks for a reply does not wait for a tool.
+    // A request for a reply does not wait for a tool.
     const mayWait = this.#waitsForTools && (frame.attempt & WANTS_REPLY) === 0 && error.unrecoverable !== true
     if (mayWait && isAway(thrown)) error.away = true
     if (error.away && !this.#away.isDue(String(frame.subscriber))) return sink.failed(deliveryId, error)

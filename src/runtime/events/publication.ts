@@ -1,4 +1,4 @@
-// An event as its publisher makes it: its name, its payload, its causes.
+// Events as their publisher makes them: name, payload, causes.
 
 import type { PublishOptions } from '../../contracts/events.ts'
 import type { CausalContext } from '../../contracts/tracing.ts'
@@ -7,16 +7,16 @@ import { makeEventId } from '../../core/causality/ids.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
-/** Takes events out of this thread. */
+/** Sends events out of this thread. */
 export interface Publisher {
   /** Resolves with the event's id when the broker has the event; may throw at once. */
   publish(frame: EventFrame): Promise<string>
 }
 
-/** The default of EVENT_BUS_MAX_NAMES. */
+/** Default of EVENT_BUS_MAX_NAMES. */
 export const EVENT_NAMES_MAX = 1000
 
-/** The names of the events that each plugin publishes, where a broker outside of the process takes them: each costs it a stream. */
+/** Event names published by each plugin, where an external broker takes them: each costs it a stream. */
 export class EventNames {
   readonly #max: number
   readonly #names = new Map<string, Set<string>>()
@@ -46,12 +46,12 @@ export function tooManyNames(emitter: string, event: string, max: number): Heddl
   )
 }
 
-// Taken before plugins can replace them.
+// Saved before plugins can replace them.
 const { parse: parseJson, stringify: toJson } = JSON
 
 const PAYLOAD_MAX_BYTES = 1 << 20
 
-/** A payload as it travels: JSON text, and the names of its keys joined by U+0000. */
+/** A payload for transport: JSON text, and the names of its keys joined by U+0000. */
 interface EncodedPayload {
   json: string
   keys: string
@@ -78,7 +78,7 @@ export function encodePayload(event: string, payload: unknown): EncodedPayload {
   return { json, keys: keysOf(payload as Record<string, unknown>, json) }
 }
 
-/** The names of the last payload, and as they were joined: one text for many events is put together and hashed once. */
+/** Names of the last payload, and their joined text: events with the same names share one string and its hash. */
 let lastNames: readonly string[] = []
 let lastKeys = ''
 
@@ -113,8 +113,8 @@ function kindOf(value: unknown): string {
 }
 
 /**
- * A new event: it gets its id and its time.
- * @param payload in the form in which the next hop takes it (see EventFrame)
+ * Returns a new event with its id and time.
+ * @param payload in the format of the next hop (see EventFrame)
  * @param payloadKeys joined by U+0000
  * @param cause default: the running handler's
  */

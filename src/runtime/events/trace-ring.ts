@@ -1,14 +1,14 @@
-// The last events as records, and records as trees of what has caused what.
+// The last events as records, and trees of cause and effect made of them.
 import type { EventRecord } from '../../contracts/event-bus.ts'
 import type { TraceContext } from '../../contracts/tracing.ts'
 import { sampledTraceIdOf } from '../../core/causality/context.ts'
 import { isoTimestamp } from '../../core/causality/ids.ts'
 import { splitKeys } from './publication.ts'
 
-/** Records that `/system/traces/flat` shows. */
+/** Maximum number of records `/system/traces/flat` shows. */
 export const TRACE_RECORDS = 500
 
-/** One event as the hub keeps it. It is formatted when somebody reads it. */
+/** One event as the hub keeps it, formatted when it is read. */
 export interface Trace {
   readonly id: string
   readonly parentId: string | null
@@ -35,19 +35,19 @@ export function recordOf(trace: Trace): EventRecord {
   }
 }
 
-/** The last events, those of the process before among them. */
+/** The last events, including those of the previous process. */
 export class TraceRing {
   readonly #slots: (Trace | undefined)[] = new Array(TRACE_RECORDS).fill(undefined)
   #count = 0
-  /** Ids of events of the process before: those that it has not finished are published here again. */
+  /** Ids of events of the previous process: unfinished ones are published here again. */
   #restored = new Set<string>()
 
-  /** @param traces of the process before, oldest first */
+  /** @param traces of the previous process, oldest first */
   restore(traces: readonly Trace[]): void {
     for (const trace of traces) if (this.push(trace)) this.#restored.add(trace.id)
   }
 
-  /** @returns false for an event that is here already */
+  /** @returns false for an event already in the ring */
   push(trace: Trace): boolean {
     if (this.#restored.size > 0 && this.#isRestored(trace.id)) return false
     this.#slots[this.#count++ % TRACE_RECORDS] = trace
@@ -56,7 +56,7 @@ export class TraceRing {
 
   #isRestored(id: string): boolean {
     if (this.#restored.has(id)) return true
-    // All of them have made room for others by now.
+    // All of them have left the ring by now.
     if (this.#count >= 2 * TRACE_RECORDS) this.#restored.clear()
     return false
   }
@@ -70,12 +70,12 @@ export class TraceRing {
   }
 }
 
-/** A node of the causal tree. `id`, `event` and `children` are specified; the other fields say who, when and for which request. */
+/** A node of the causal tree. `id`, `event` and `children` are specified; the other fields name publisher, time and request. */
 export interface TreeNode extends Omit<EventRecord, 'parent_id' | 'payload_keys'> {
   children: TreeNode[]
 }
 
-/** Makes a forest of event records, in their order. A record whose parent is not among them is a root. */
+/** Builds a forest of event records, in their order. A record without its parent is a root. */
 export function causalForest(records: readonly EventRecord[]): TreeNode[] {
   const nodes = new Map<string, TreeNode>()
   for (const { parent_id, payload_keys, ...node } of records) nodes.set(node.id, { ...node, children: [] })
