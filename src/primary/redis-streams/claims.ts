@@ -1,4 +1,4 @@
-// Takes over what other consumers have left, and keeps what this process has.
+// Claims entries of other consumers, and renews the entries of this process.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BlackBox } from '../../contracts/registry.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
@@ -17,29 +17,29 @@ import type { ClaimedShare, StreamDeliveries } from './stream-deliveries.ts'
 import { FIRST_ATTEMPT, type StreamGroup, type StreamProcess, type TakenEntry } from './stream-group.ts'
 import { markGroupsSeen } from './trimmer.ts'
 
-/** Entries that are claimed at a time. */
+/** Number of entries of one claim. */
 const CLAIM_BATCH = 200
-/** An entry that was delivered so often and never acknowledged may have ended those processes: such entries are tried one by one. */
+/** An entry delivered this often and never acknowledged may have ended those processes: it is tried alone. */
 const SUSPECT_AFTER_TIMES = 3
-/** An entry that was delivered so often and never acknowledged is a dead letter. */
+/** An entry delivered this often and never acknowledged becomes a dead letter. */
 export const POISON_AFTER_TIMES = 6
-/** The next suspect waits no longer than this for the one before it and its retries, milliseconds. */
+/** Longest wait of a suspect for the one before it and its retries, milliseconds. */
 const ALONE_MAX_MS = 60_000
-/** Before the store is asked again for a suspect, milliseconds. */
+/** Pause before the store is asked again for a suspect, milliseconds. */
 const RETRY_MS = 500
-/** Entries that others have left are looked for at least this often, milliseconds. */
+/** Longest interval between two claims, milliseconds. */
 const CLAIM_EVERY_MAX_MS = 5000
-/** After an absence of the store, others connect within this time and say what they still have, milliseconds. */
+/** Time for other processes to reconnect after an outage of the store and renew their entries, milliseconds. */
 const BACK_MS = 2500
-/** How often this process marks its groups as having a subscriber, milliseconds. */
+/** Interval at which this process marks its groups as having a subscriber, milliseconds. */
 const SEEN_EVERY_MS = 60_000
-/** Groups that a log line names. */
+/** Maximum number of groups in a log line. */
 const SHOWN_MAX = 20
 
 interface ClaimsOptions extends StreamProcess {
   /** EVENT_BUS_CLAIM_IDLE_MS. */
   claimIdleMs: number
-  /** The groups that this process reads. */
+  /** The groups this process reads. */
   groups: () => readonly StreamGroup[]
   deliveries: StreamDeliveries
   settlements: StreamSettlements
@@ -47,7 +47,7 @@ interface ClaimsOptions extends StreamProcess {
 
 type PendingRow = [id: string, consumer: string, idleMs: number, times: number]
 
-/** An entry that is claimed, and whose delivery is not counted yet. */
+/** A claimed entry whose delivery is not counted yet. */
 interface Suspect {
   readonly entry: TakenEntry
   readonly times: number
@@ -59,9 +59,9 @@ export class StreamClaims {
   readonly #suspects = new Fifo<Suspect>()
   readonly #timers: NodeJS.Timeout[] = []
   readonly #everyMs: number
-  /** Nothing counts as left before, by the steady clock. */
+  /** Before this time no entry counts as abandoned; steady clock. */
   #notBeforeMs = 0
-  /** When it was looked last for what others have left, by the steady clock, and how far the store's clock was ahead of that. */
+  /** Time of the last claim, by the steady clock, and the lead of the store's clock over it at that time. */
   #lookedMs = Number.POSITIVE_INFINITY
   #aheadMs = Number.POSITIVE_INFINITY
   #isTrying = false
@@ -79,7 +79,7 @@ export class StreamClaims {
     this.#every(SEEN_EVERY_MS, () => this.#markSeen())
   }
 
-  /** Suspects that wait for their turn are not begun: they stay pending at this process's consumer. */
+  /** Waiting suspects are not started: they stay pending at this process's consumer. */
   close(): void {
     this.#isClosed = true
     for (const timer of this.#timers) clearInterval(timer)
@@ -92,7 +92,7 @@ export class StreamClaims {
       isRunning = true
       work()
         .catch(() => {
-          // The connection logs that it is lost, and the work is done again.
+          // The connection logs its loss, and the work is repeated.
         })
         .finally(() => {
           isRunning = false
@@ -105,7 +105,7 @@ export class StreamClaims {
     return this.#options.groups().filter(({ isOpen, isBroadcast }) => isOpen && !isBroadcast)
   }
 
-  /** What nobody could renew meanwhile looks as if its process had left it: the store was away, or without its data. */
+  /** After an outage of the store, or the loss of its data, every entry looks idle: waits BACK_MS before claiming. */
   async reconnected(): Promise<void> {
     this.#notBeforeMs = steadyMs() + BACK_MS
     const { redis } = this.#options
@@ -116,7 +116,7 @@ export class StreamClaims {
     await this.#renew(true)
   }
 
-  /** So it does when this process, or the machine, has stood still, and when the store's clock was set forward. */
+  /** Treats a pause of this process or the machine, or a jump of the store's clock, like an outage. */
   async #findPause(): Promise<void> {
     const time = await this.#options.redis.command<[seconds: string, micros: string]>('time', []).catch(() => null)
     const nowMs = steadyMs()
@@ -127,14 +127,14 @@ export class StreamClaims {
     if (pauseMs > BACK_MS) await this.reconnected()
   }
 
-  /** Resets the idle time of what this process has, so that nobody claims it. @param isAll also of what was renewed lately */
+  /** Resets the idle time of the entries of this process, so that nobody claims them. @param isAll including recently renewed ones */
   async #renew(isAll = false): Promise<void> {
     const { redis, claimIdleMs, consumer, isOurs } = this.#options
     if (!isOurs()) return
     const nowMs = steadyMs()
     await Promise.all(
       this.#options.groups().map(async ({ stream, name, entries }) => {
-        // Those alone that it still has: what it has given back must not look alive.
+        // Only entries it still has: entries it gave back must not look alive.
         const old = entries.filter(({ renewedMs }) => isAll || nowMs - renewedMs > claimIdleMs / 4)
         if (old.length === 0) return
         const ids = old.map(({ id }) => id)
@@ -144,7 +144,7 @@ export class StreamClaims {
     )
   }
 
-  /** Marks the groups as having a subscriber: groups without one for long are deleted. */
+  /** Marks the groups as having a subscriber: groups without one are deleted after a long time. */
   async #markSeen(): Promise<void> {
     await markGroupsSeen(
       this.#options.redis,
@@ -152,14 +152,14 @@ export class StreamClaims {
     )
   }
 
-  // ── what others have left ─────────────────────────────────────────────────
+  // ── abandoned entries ─────────────────────────────────────────────────────
 
   async #claim(): Promise<void> {
     await this.#findPause()
     await this.#reporting((remade) => this.#claimFromEach(remade))
   }
 
-  /** Reports the groups that `work` found missing, also when it ends early: nobody finds them missing again. */
+  /** Logs the groups that `work` found missing, even if it fails: no later call finds them missing. */
   async #reporting(work: (remade: string[]) => Promise<void>): Promise<void> {
     const remade: string[] = []
     try {
@@ -174,7 +174,7 @@ export class StreamClaims {
     }
   }
 
-  /** @param remade gets the groups that were missing */
+  /** @param remade receives the groups that were missing */
   async #claimFromEach(remade: string[]): Promise<void> {
     const { redis, mayBegin } = this.#options
     for (const group of this.#shared()) {
@@ -186,27 +186,27 @@ export class StreamClaims {
       } catch (fault) {
         // One broken stream does not stop the work on the others; the trimmer reports it.
         if (!isNoGroup(fault)) continue
-        // From the beginning: all that is there has come since. And a request must find a subscriber.
+        // From the beginning: its entries are all newer than the loss. Besides, a request must find a subscriber.
         await ensureGroup(redis, group.stream, group.name, '0')
         remade.push(`${group.stream} ${group.name}`)
       }
     }
   }
 
-  /** Claims what a former process of this name has left, and what a lost answer has given to this one. */
+  /** Claims entries of a former process of this name, and entries of this one whose read lost its answer. */
   async claimOwn(group: StreamGroup): Promise<void> {
     const { redis, replica } = this.#options
     for (const { name, pending } of await listConsumers(redis, group.stream, group.name))
       if (pending > 0 && replicaOfConsumer(name) === replica) await this.#claimFrom(group, name)
   }
 
-  /** A process of this machine that has ended certainly does nothing any more: what it had need not wait. */
+  /** Claims at once from dead processes of this machine: they certainly do nothing any more. */
   async #claimFromDead(group: StreamGroup): Promise<void> {
     const { redis, replica } = this.#options
     for (const { name, pending } of await listConsumers(redis, group.stream, group.name)) {
       const other = replicaOfConsumer(name)
       if (pending === 0 || other === null || other === replica) continue
-      // The next one of its name may come at any moment, and takes it back itself.
+      // The next process of its name may start at any moment, and takes its entries back itself.
       const isDead = async (): Promise<boolean> => {
         const holder = await redis.command<string | null>('get', [replicaKey(other)])
         return holder !== null && isKnownDead(identityIn(holder))
@@ -216,7 +216,7 @@ export class StreamClaims {
   }
 
   async #claimFrom(group: StreamGroup, consumer: string, isLeft = async (): Promise<boolean> => true): Promise<void> {
-    // From entry to entry: when the consumer is this process's own, claimed entries stay pending there and would be found again.
+    // Entry by entry: claimed entries of this process's own consumer stay pending there and would be found again.
     for (let from = '-'; await isLeft(); ) {
       const rows = await this.#pending(group, [from, '+', CLAIM_BATCH, consumer])
       await this.#take(group, rows, 0)
@@ -225,7 +225,7 @@ export class StreamClaims {
     }
   }
 
-  /** Claims entries that have been idle for so long that their process has left them, as long as there is room. */
+  /** Claims entries idle for longer than the limit, as long as there is room. */
   async #claimIdle(group: StreamGroup): Promise<void> {
     const { claimIdleMs, mayBegin } = this.#options
     for (let count = CLAIM_BATCH; count === CLAIM_BATCH && mayBegin(); ) {
@@ -239,7 +239,7 @@ export class StreamClaims {
     return this.#options.redis.command<PendingRow[]>('xpending', [stream, name, ...args])
   }
 
-  /** Entries of this process's consumer that it does not have were given back, or were lost on the way here. @returns how many it has now */
+  /** Entries pending here and not in hand were given back, or lost on the way. @returns the number of claimed entries */
   async #take(group: StreamGroup, rows: readonly PendingRow[], minIdleMs: number): Promise<number> {
     const known = new Set(group.entries.map(({ id }) => id))
     const theirs = rows.filter(([id]) => !known.has(id))
@@ -255,7 +255,7 @@ export class StreamClaims {
     return entries.length
   }
 
-  /** A thread or a process has had it, and perhaps said what became of it. */
+  /** Returns the recorded attempts: a thread or process had these entries, and may have recorded outcomes. */
   async #attemptsOf(group: StreamGroup, entries: readonly Entry[]): Promise<ClaimedShare[]> {
     const ids = entries.map(([id]) => id)
     const told = await this.#options.settlements.attemptsOf(group, ids)
@@ -263,11 +263,11 @@ export class StreamClaims {
   }
 
   #give(group: StreamGroup, entry: Entry, share: ClaimedShare): void {
-    // It has come by another way meanwhile.
+    // It may have come by another way meanwhile.
     if (!group.has(entry[0])) this.#options.deliveries.take(group, entry, share)
   }
 
-  /** Each counts as delivered once more. */
+  /** Claims entries and counts a delivery of each. */
   async #claimCounted(group: StreamGroup, rows: readonly PendingRow[], minIdleMs: number): Promise<Entry[]> {
     if (rows.length === 0) return []
     const { redis, consumer } = this.#options
@@ -280,7 +280,7 @@ export class StreamClaims {
 
   // ── suspects ──────────────────────────────────────────────────────────────
 
-  /** Claims entries without counting a delivery: of the entries that a process had when it died, most are not the cause. */
+  /** Claims entries without counting a delivery: most entries of a process that died are not the cause. */
   async #takeSuspects(group: StreamGroup, rows: readonly PendingRow[], minIdleMs: number): Promise<void> {
     if (rows.length === 0) return
     const { redis, consumer } = this.#options
@@ -304,7 +304,7 @@ export class StreamClaims {
     for (let suspect = this.#suspects.shift(); suspect !== undefined; suspect = this.#suspects.shift()) {
       const { entry, times, deliver } = suspect
       if (this.#isClosed) {
-        // The end of this process waits for what it has.
+        // The end of this process waits for its entries.
         entry.group.remove(entry)
         continue
       }

@@ -1,4 +1,4 @@
-// The dead letters of all replicas, in the store.
+// The dead letters of all replicas in Redis.
 import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import { cutText } from '../../core/errors/description.ts'
@@ -8,26 +8,26 @@ import { SCRIPTS } from '../../runtime/redis-streams/stream-commands.ts'
 import type { RedisArgument, RedisClient } from '../../stores/redis/client.ts'
 import { DEAD_LETTERS_MAX_BYTES, DEAD_LETTERS_PAGE_BYTES, LetterPage } from '../events/dead-letters.ts'
 
-/** Letters that are kept; then the oldest are dropped. */
+/** Maximum number of dead letters; above it the oldest are dropped. */
 const DEAD_LETTERS_STREAM_MAX = 10_000
-/** Letters that are read in one step: each may have a MiB. */
+/** Number of dead letters read in one step: each may have a MiB. */
 const STEP = 50
-/** A letter of an older release may have an error of any length. */
+/** Maximum characters of an error: a dead letter of an older release may have one of any length. */
 const LISTED_ERROR_MAX_LENGTH = 8192
 
-/** A delivery that failed for good. */
+/** A failed delivery as it is stored. */
 export interface StreamLetter {
-  /** JSON with `id`, `payload_keys` and `request_id` among others. */
+  /** JSON with `id`, `payload_keys`, `request_id` and more. */
   readonly envelope: RedisArgument
   /** JSON. */
   readonly payload: RedisArgument
   readonly event: string
-  /** The group as the server knows it: `groupOf` or `broadcastGroupOf`. */
+  /** The group's name on the server: `groupOf` or `broadcastGroupOf`. */
   readonly group: string
   readonly subscriber: string
   readonly error: string
   readonly attempts: number
-  /** The report of the last death, when threads died of the delivery. */
+  /** Report of the last crash, if threads died of the delivery. */
   readonly blackBox: BlackBox | null
 }
 
@@ -40,7 +40,7 @@ interface FailedEntry {
 }
 
 interface Options {
-  /** Told how many old letters were dropped for new ones. */
+  /** Called with the number of old dead letters dropped for new ones. */
   onCut: (letters: number) => void
   /** Default DEAD_LETTERS_STREAM_MAX. */
   max?: number
@@ -50,7 +50,7 @@ interface Options {
 
 type Reply = [entryId: string, fields: string[]]
 
-/** The dead letters of all replicas, in a stream of their own. Entries that are no letters are left alone and not shown. */
+/** The dead letters of all replicas, in one stream. Entries that are no dead letters are neither changed nor shown. */
 export class StreamDeadLetters {
   readonly #redis: RedisClient
   readonly #options: Options
@@ -61,10 +61,10 @@ export class StreamDeadLetters {
   }
 
   /**
-   * Stores a letter.
-   * @param entry acknowledged in the same step. With it the call can be repeated when its outcome is unknown: an entry that is
-   *   acknowledged already gets no second letter. Without it a repeated call may store the letter twice.
-   * @returns the letter's id; null when the entry had been acknowledged before
+   * Stores a dead letter.
+   * @param entry acknowledged in the same step. With it a call with an unknown outcome can be repeated: an acknowledged entry gets
+   *   no second dead letter. Without it a repeated call may store the dead letter twice.
+   * @returns the id of the dead letter; null when the entry had been acknowledged before
    */
   async add(letter: StreamLetter, entry?: FailedEntry): Promise<string | null> {
     const { max = DEAD_LETTERS_STREAM_MAX, maxBytes = DEAD_LETTERS_MAX_BYTES } = this.#options
@@ -80,7 +80,7 @@ export class StreamDeadLetters {
     return entryId === '' ? null : idOf(entryId)
   }
 
-  /** @returns the oldest first; none of those that were replayed */
+  /** @returns the oldest first, without replayed ones */
   async list(wanted: DeadLetterPage = {}): Promise<DeadLetter[]> {
     const page = new LetterPage(wanted)
     const before = wanted.before === undefined ? null : entryIdOf(wanted.before)
@@ -104,7 +104,7 @@ export class StreamDeadLetters {
     return entryId !== null && (await this.#redis.command<number>('xdel', [DEAD_STREAM, entryId])) === 1
   }
 
-  /** Moves a letter back into the stream of its event, for its group alone. False when there is no such letter, or no such group any more. */
+  /** Moves a dead letter back into the stream of its event, for its group alone. False if the dead letter or its group is gone. */
   async replay(id: string): Promise<boolean> {
     const letter = await this.#letter(id)
     if (letter === null) return false
@@ -129,7 +129,7 @@ function entryIdOf(id: string): string | null {
   return /^dl_(\d{1,15}-\d{1,15})$/.exec(id)?.[1] ?? null
 }
 
-/** An entry's id begins with the server's time. */
+/** The time of an entry: its id begins with the server's time. */
 const atMsOf = (entryId: string): number => Number(entryId.split('-')[0])
 
 type Fields = Readonly<Record<string, string | undefined>>
@@ -140,7 +140,7 @@ function fieldsOf(list: readonly string[]): Fields {
   return fields
 }
 
-/** Null for an entry that is no letter. */
+/** Null for an entry that is no dead letter. */
 function listed(entryId: string, fields: Fields): DeadLetter | null {
   const { e, event, subscriber, error, attempts = '', black_box } = fields
   const envelope = objectIn(e)
@@ -169,6 +169,6 @@ function objectIn(json: string | undefined): Record<string, unknown> | null {
     const value: unknown = JSON.parse(json)
     return isPlainObject(value) ? value : null
   } catch {
-    return null // No JSON: somebody else's.
+    return null // Not JSON: foreign data.
   }
 }

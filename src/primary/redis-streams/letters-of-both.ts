@@ -8,7 +8,7 @@ const IN_REDIS = /^dl_(\d{1,15})-\d{1,15}$/
 /** A UUID of version 7 begins with the time: 12 hexadecimal digits. */
 const IN_DATABASE = /^dl_([0-9a-f]{12})[0-9a-f]{20}$/
 
-/** When a letter was stored, milliseconds since the epoch, as its id says; null: no store has given such an id. */
+/** Time of a dead letter by its id, milliseconds since the epoch; null for an id of no store. */
 function atMsOf(id: string): number | null {
   const inRedis = IN_REDIS.exec(id)
   if (inRedis !== null) return Number(inRedis[1])
@@ -16,7 +16,7 @@ function atMsOf(id: string): number | null {
   return inDatabase === null ? null : Number.parseInt(inDatabase[1]!, 16)
 }
 
-/** Lists both in the order of their times. Of one millisecond those in Redis come first. */
+/** Lists the dead letters of both stores by time. Within a millisecond, Redis comes first. */
 export class LettersOfBoth implements DeadLetters {
   readonly #inRedis: StreamDeadLetters
   readonly #inDatabase: DeadLetters
@@ -55,7 +55,7 @@ export class LettersOfBoth implements DeadLetters {
     return this.#of(id).delete(id)
   }
 
-  /** @throws EVENT_OPTIONS_INVALID for a letter in Redis */
+  /** @throws EVENT_OPTIONS_INVALID for a dead letter in Redis */
   async edit(id: string, json: string, keys: string): Promise<boolean> {
     if (!IN_REDIS.test(id)) return this.#inDatabase.edit(id, json, keys)
     throw new HeddleError(
@@ -65,7 +65,7 @@ export class LettersOfBoth implements DeadLetters {
   }
 }
 
-/** A page of one store. `goesOnAfter`: its oldest letter, if the store has older ones. */
+/** A page of one store. `goesOnAfter`: its oldest dead letter, if the store has older ones. */
 async function pageOf(store: Pick<DeadLetters, 'list'>, wanted: DeadLetterPage) {
   const letters = await store.list(wanted)
   const [oldest] = letters
@@ -74,7 +74,7 @@ async function pageOf(store: Pick<DeadLetters, 'list'>, wanted: DeadLetterPage) 
   return { letters, goesOnAfter: older === undefined ? null : oldest.id }
 }
 
-/** The page before a letter of the other store. */
+/** The cursor in Redis for a dead letter of the database. */
 function beforeInRedis(before: string | undefined): DeadLetterPage {
   if (before === undefined || IN_REDIS.test(before)) return {}
   const atMs = atMsOf(before)

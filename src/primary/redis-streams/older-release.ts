@@ -1,11 +1,11 @@
-// Events that an older release kept in Redis outside of the streams: it did that with delayed ones, and with those behind dead letters.
+// Moves events of an older release into the streams: it kept delayed events, and events behind dead letters, elsewhere in Redis.
 import { eventOf } from '../../runtime/redis-streams/keys.ts'
 import { SCRIPTS } from '../../runtime/redis-streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 
-/** Events that one step moves at most: it holds up the server. */
+/** Maximum number of events of one step: it blocks the server. */
 const BATCH = 32
-/** When a member is tried again that cannot be moved, milliseconds. */
+/** Pause before a member that cannot be moved is tried again, milliseconds. */
 const POSTPONE_MS = 60_000
 
 /** Moves delayed events that are due into their streams. A process of the older release may add more while it runs. */
@@ -15,7 +15,7 @@ export async function releaseDelayed(redis: RedisClient): Promise<void> {
   }
 }
 
-/** Puts the events of a stream that waited behind dead letters back into it. */
+/** Returns events of a stream from behind dead letters. */
 export async function releaseAside(redis: RedisClient, stream: string): Promise<void> {
   const event = eventOf(stream)
   const args = [`heddle:aside:${event} `, BATCH]

@@ -1,4 +1,4 @@
-// The events of a process over Redis Streams.
+// Events of a process over Redis Streams.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
@@ -24,11 +24,11 @@ import { StreamGroup, type StreamProcess } from './stream-group.ts'
 import { StreamReader, StreamWatch, WATCH_MS } from './stream-reader.ts'
 import { markGroupsSeen, Trimmer } from './trimmer.ts'
 
-/** Before something that the store refused is tried again, milliseconds. */
+/** Pause before a command refused by the store is repeated, milliseconds. */
 const RETRY_MS = 500
-/** A group that had no room is read again when there is room for so many entries; for fewer, when that is looked for. */
+/** A full group is read again once it has room for this many entries, or for fewer at the next check. */
 const ROOM_MIN = 16
-/** How often it is looked whether groups have room again, and at the start whether all are open, milliseconds. */
+/** Interval of the checks for room, and at the start for open groups, milliseconds. */
 const LOOK_MS = 100
 const OPEN_LOOK_MS = 5
 
@@ -37,11 +37,11 @@ export interface RedisLogOptions {
   hub: Hub
   /** The dead letters in the database. */
   stored: DeadLetters
-  /** Stores an event that stays in the database. */
+  /** Stores an event in the database. */
   store: (event: EventFrame, origin: SubscriberThread | null) => Promise<void>
-  /** A thread of this process tells that the store has not taken an event. */
+  /** A thread of this process reports that the store has not taken an event. */
   refused: () => void
-  /** How often that was told. */
+  /** Number of these reports. */
   refusals: () => number
   /** Another process has this REPLICA_ID: this process must end. */
   onReplicaLost: (message: string) => void
@@ -49,8 +49,8 @@ export interface RedisLogOptions {
 }
 
 /**
- * The streams of a process, in its primary: it reads the groups that the hub has subscribers of, gives the hub their events, and tells the
- * store what became of them.
+ * The streams of a process, in its primary: reads the groups with subscribers in the hub, gives the hub their events, and settles
+ * their entries in the store.
  */
 export class RedisLog {
   readonly driver: StreamDriver
@@ -66,13 +66,13 @@ export class RedisLog {
   readonly #reader: StreamReader
   readonly #watch: StreamWatch
   readonly #trimmer: Trimmer
-  /** By stream and name. A group stays when its subscribers leave: they may come back while entries of it are in hand. */
+  /** By stream and name. A group stays when its subscribers leave: they may return while it has entries in hand. */
   readonly #groups = new Map<string, StreamGroup>()
-  /** Groups that are being opened, each with why the store refuses that; null: it does not. */
+  /** Groups being opened, each with the store's refusal; null: not refused. */
   readonly #opening = new Map<StreamGroup, string | null>()
   #timer: NodeJS.Timeout | undefined
   #isChanged = false
-  /** Why the store does not give this process its name, though it answers. */
+  /** The store's refusal of this process's name, while the store answers. */
   #refusal: string | null = null
   #isBooted = false
   #wasOpen = false
@@ -91,7 +91,7 @@ export class RedisLog {
     this.#redis = redis
     const write = () => redis.command('set', [`heddle:probe:${replica}`, '1', 'PX', 1000])
     this.#probe = new WriteProbe({ refusals, write, log })
-    // The connection of the primary logs the state of the store: this one would log the same.
+    // The connection of the primary logs the state of the store; this one would repeat it.
     this.#blocking = new RedisClient(settings, { name: `heddle:${replica}:watch`, blockingMs: WATCH_MS, log: () => {} })
     this.#lock = new ReplicaLock(redis, replica, { onLost: ({ host, pid }) => this.#lost(host, pid) })
 
@@ -133,7 +133,7 @@ export class RedisLog {
     this.#trimmer = new Trimmer(redis, {
       streams: () => Object.keys(hub.topology()).map(streamOf),
       log,
-      // Threads of the release before had groups of their own.
+      // Threads of the previous code had groups of their own.
       isLeftOver: (other) => other !== consumer && replicaOfConsumer(other) === replica,
       maxLen: settings.eventBusStreamMaxlen,
     })
@@ -145,7 +145,7 @@ export class RedisLog {
   // ── start ─────────────────────────────────────────────────────────────────
 
   /**
-   * Takes the name of this replica. When the store does not answer it goes on trying, and the process serves what it can.
+   * Takes the name of this replica. If the store does not answer, it keeps trying, and the process serves the rest.
    * @throws REPLICA_ID_TAKEN
    */
   async start(): Promise<void> {
@@ -162,7 +162,7 @@ export class RedisLog {
   async #takeName(): Promise<void> {
     await this.#lock.acquire()
     this.#refusal = null
-    // When the process is ending, the name is only to be given back.
+    // If the process is ending, it only gives the name back.
     if (!this.#isStopping) this.#begin()
   }
 
@@ -208,14 +208,14 @@ export class RedisLog {
     )
   }
 
-  /** Why events do not flow; null when they do. */
+  /** Reason why events do not flow; null when they do. */
   get fault(): string | null {
     if (this.#redis.fault !== null) return this.#redis.fault.message
     if (this.#isOpen) return this.#probe.reason
     return this.#refusal ?? this.#groupRefusal ?? 'the groups of the event streams are not made yet'
   }
 
-  /** Why the store does not let a group be created, though it answers. */
+  /** The store's refusal to create a group, while it answers. */
   get #groupRefusal(): string | null {
     for (const refusal of this.#opening.values()) if (refusal !== null) return refusal
     return null
@@ -225,13 +225,13 @@ export class RedisLog {
     return this.#lock.isHeld && this.#opening.size === 0 && !this.#isChanged
   }
 
-  /** True when all groups have been open at some time: before, this process should get no traffic. */
+  /** True once all groups have been open: before that, this process should get no traffic. */
   get wasOpen(): boolean {
     this.#wasOpen ||= this.#isBooted && this.#isOpen
     return this.#wasOpen
   }
 
-  /** All plugins have booted. Resolves when all groups are open, or when it is known that the store does not answer or refuses. */
+  /** All plugins have booted. Resolves when all groups are open, or when the store is known to be unavailable or to refuse. */
   async opened(): Promise<void> {
     this.#isBooted = true
     const isHopeful = (): boolean => this.#redis.fault === null && this.#groupRefusal === null && this.#refusal === null
@@ -242,14 +242,14 @@ export class RedisLog {
 
   // ── groups ────────────────────────────────────────────────────────────────
 
-  /** Subscribers have come or gone: once for all of this turn of the loop. */
+  /** Handles all subscription changes of one turn of the loop together. */
   #topologyChanged(): void {
     if (this.#isChanged) return
     this.#isChanged = true
     setImmediate(() => this.#follow())
   }
 
-  /** Reads the groups that the hub has subscribers of, and those alone. */
+  /** Reads exactly the groups with subscribers in the hub. */
   #follow(): void {
     this.#isChanged = false
     if (!this.#mayBegin()) return
@@ -299,7 +299,7 @@ export class RedisLog {
   }
 
   async #create({ stream, name, isBroadcast }: StreamGroup): Promise<void> {
-    // What was for the threads of a former process is for nobody.
+    // Entries for threads of a former process have no recipient.
     if (isBroadcast) await this.#redis.command('xgroup', ['DESTROY', stream, name]).catch(() => {})
     await ensureGroup(this.#redis, stream, name, '$')
     if (!isBroadcast) await markGroupsSeen(this.#redis, [{ stream, group: name }])
@@ -310,11 +310,11 @@ export class RedisLog {
     group.consumer = null
     group.isOpen = false
     this.#reader.remove(group)
-    // Should this fail, it ends with the replica.
+    // If this fails, the group ends with the replica.
     if (group.isBroadcast) this.#redis.command('xgroup', ['DESTROY', group.stream, group.name]).catch(() => {})
   }
 
-  /** Nobody says when a plugin is resumed, or a lane comes up or goes on. */
+  /** No event reports that a plugin is resumed, or a lane starts or runs again. */
   #look(): void {
     for (const group of this.#groups.values()) {
       if (group.isFull && group.room > 0) this.#reader.wake(group.stream)
@@ -323,7 +323,7 @@ export class RedisLog {
 
   // ── stop ──────────────────────────────────────────────────────────────────
 
-  /** Reads nothing more. Resolves when no entry is in hand, or at the deadline. */
+  /** Stops reading. Resolves when no entry is in hand, or at the deadline. */
   async stopReading(deadlineMs: number): Promise<void> {
     this.#isStopping = true
     this.#options.hub.returnDelayed()
@@ -343,12 +343,12 @@ export class RedisLog {
     return sum
   }
 
-  /** Acknowledgements and dead letters that are not confirmed. */
+  /** Unconfirmed acknowledgements and dead letters. */
   get open(): number {
     return this.#settlements.open
   }
 
-  /** Gives back the entries that are left, gives up the name, and closes the connections. */
+  /** Gives back the remaining entries and the name, and closes the connections. */
   async close(): Promise<void> {
     this.#isStopping = true
     clearInterval(this.#timer)
@@ -359,7 +359,7 @@ export class RedisLog {
         await this.#release()
         await this.#lock.release()
       } catch {
-        // The others claim the entries when their idle time is over.
+        // The others claim the entries after their idle time.
       }
     }
     this.#settlements.close()

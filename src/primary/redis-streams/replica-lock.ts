@@ -1,4 +1,4 @@
-// One process for each replica id.
+// Ensures one process for each replica id.
 
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,11 +8,11 @@ import { SCRIPTS } from '../../runtime/redis-streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { identityIn, isKnownDead, ownIdentity, type ProcessIdentity } from '../event-store/process-identity.ts'
 
-/** How long a replica counts as living after its last renewal, milliseconds. */
+/** Time after its last renewal during which a replica counts as alive, milliseconds. */
 const REPLICA_TTL_MS = 15_000
 const RENEW_MS = 5000
 const LOOK_MS = 500
-/** A name that has not lapsed so long after its time is in use, milliseconds. */
+/** A name still held this long after it should have expired is in use, milliseconds. */
 const GRACE_MS = 1000
 
 export interface Holder extends ProcessIdentity {
@@ -28,14 +28,14 @@ interface Options {
    * Called once; the lock is not renewed after it.
    */
   onLost: (holder: Partial<Holder>) => void
-  /** Default REPLICA_TTL_MS and a third of that. */
+  /** Default REPLICA_TTL_MS and a third of it. */
   ttlMs?: number
   renewMs?: number
 }
 
 /**
  * Ensures that only one process has a REPLICA_ID: consumers are named after it, so two processes with one name would take each other's
- * entries for their own. Its key in the store also says that the replica lives.
+ * entries for their own. Its key in the store also shows that the replica is alive.
  */
 export class ReplicaLock {
   readonly #redis: RedisClient
@@ -63,8 +63,8 @@ export class ReplicaLock {
   }
 
   /**
-   * Takes the name and keeps it. The name of a process on this host that has ended is free at once, any other name when it was not
-   * renewed for REPLICA_TTL_MS: it may take that long.
+   * Takes the name and keeps it. The name of a dead process on this host is free at once. Any other name is free when it was not
+   * renewed for REPLICA_TTL_MS, so the call may take that long.
    * @throws REPLICA_ID_TAKEN when the holder lives, and the errors of the store
    */
   async acquire(): Promise<void> {
@@ -79,7 +79,7 @@ export class ReplicaLock {
     for (;;) {
       const [holder, holderLeftMs] = await this.#take(dead)
       if (holder === undefined) break
-      // The time that is left grows only when the holder renews it.
+      // The remaining time grows only when the holder renews it.
       const isRenewed = holderLeftMs! > leftMs
       if (isRenewed || performance.now() > deadlineMs) throw this.#taken(holder)
       leftMs = holderLeftMs!
@@ -114,7 +114,7 @@ export class ReplicaLock {
       clearInterval(this.#timer)
       this.#options.onLost(identityIn<Holder>(holder))
     } catch {
-      // The connection logs that it is lost. The next renewal takes the name again unless another process has it by then.
+      // The connection logs its loss. The next renewal takes the name again, unless another process has it by then.
     }
   }
 

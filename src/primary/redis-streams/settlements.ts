@@ -1,4 +1,4 @@
-// What becomes of the entries that this process has: acknowledged, given back, tried again, a dead letter.
+// Writes outcomes of the entries of this process: acknowledged, given back, tried again, or a dead letter.
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { cutText } from '../../core/errors/description.ts'
 import { encodeEntry } from '../../runtime/redis-streams/entry.ts'
@@ -10,31 +10,31 @@ import type { Delivery, FailedDelivery, Share } from '../events/consumer.ts'
 import type { StreamDeadLetters } from './dead-letters.ts'
 import type { Settlements, StreamGroup, StreamProcess, TakenEntry } from './stream-group.ts'
 
-/** An acknowledgement waits so long for others and for the next read, so that they are sent together; milliseconds. */
+/** Longest wait of an acknowledgement for others and for the next read, so that they are sent together; milliseconds. */
 const GATHER_MS = 2
-/** Before an acknowledgement that failed is sent again, milliseconds. */
+/** Pause before a failed acknowledgement is sent again, milliseconds. */
 const RETRY_MS = 250
-/** Before a dead letter that the store did not take is sent again, milliseconds. */
+/** Pause before a failed dead letter is sent again, milliseconds. */
 const LETTER_RETRY_MS = 500
-/** The idle time that released entries get: longer than any replica waits before it claims. */
+/** Idle time of released entries: longer than any replica waits before it claims. */
 const RELEASED_IDLE_MS = 86_400_000
-/** How long it is kept which attempts of an entry have failed, after the last of its stream, milliseconds. */
+/** Time for which failed attempts are kept after the last one of a stream, milliseconds. */
 const ATTEMPTS_KEEP_MS = 7 * 86_400_000
 const ERROR_MAX_LENGTH = 1000
 
 interface StreamSettlementsOptions extends StreamProcess {
   letters: StreamDeadLetters
-  /** Told when the store knows entries of the group to be done. */
+  /** Called when the store has confirmed acknowledgements of the group. */
   onConfirmed: (group: StreamGroup) => void
 }
 
 export class StreamSettlements implements Settlements {
   readonly #options: StreamSettlementsOptions
-  /** Groups with acknowledgements that have not been sent. */
+  /** Groups with unsent acknowledgements. */
   readonly #due = new Set<StreamGroup>()
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
-  /** What the store has not confirmed: acknowledgements and dead letters. */
+  /** Acknowledgements and dead letters the store has not confirmed. */
   open = 0
 
   constructor(options: StreamSettlementsOptions) {
@@ -50,7 +50,7 @@ export class StreamSettlements implements Settlements {
     this.#timer ??= setTimeout(this.flush, GATHER_MS)
   }
 
-  /** Sends the acknowledgements that have gathered: another command goes out now. */
+  /** Sends the gathered acknowledgements together with another command. */
   readonly flush = (): void => {
     if (this.#timer === undefined) return
     clearTimeout(this.#timer)
@@ -65,7 +65,7 @@ export class StreamSettlements implements Settlements {
     await retryWhile(
       () => !this.#isClosed,
       () => redis.command('xack', [group.stream, group.name, ...ids]),
-      // A group that has gone has nothing pending any more.
+      // A group that is gone has nothing pending.
       { pauseMs: RETRY_MS, isFinal: isNoGroup },
     )
     this.open -= entries.length
@@ -86,13 +86,13 @@ export class StreamSettlements implements Settlements {
     const { group, id } = entry
     if (!group.remove(entry) || !this.#options.isOurs()) return
     this.giveBack(group, [id]).catch(() => {
-      // Then it is claimed when its idle time is over.
+      // Otherwise it is claimed after its idle time.
     })
   }
 
   /**
-   * Gives pending entries back, so that the next replica that claims gets them at once, whatever idle time it waits for. Those that are no longer
-   * this process's are left alone.
+   * Gives pending entries back, so that the next replica that claims gets them at once, whatever its idle time. Entries that now belong
+   * to another process are left alone.
    */
   async giveBack({ stream, name }: StreamGroup, ids: readonly string[]): Promise<void> {
     const args = [name, this.#options.consumer, RELEASED_IDLE_MS, ...ids]
@@ -108,7 +108,7 @@ export class StreamSettlements implements Settlements {
     const key = attemptsOf(entry.group.event)
     const told = JSON.stringify([attempt, dueMs, cutText(error, ERROR_MAX_LENGTH)])
     entry.hasAttempts = true
-    // Should this fail, another process begins with the first attempt again.
+    // If this fails, another process begins with the first attempt again.
     redis.command('hset', [key, attemptField(entry.group.name, entry.id), told]).catch(() => {})
     redis.command('pexpire', [key, ATTEMPTS_KEEP_MS]).catch(() => {})
   }
@@ -117,13 +117,13 @@ export class StreamSettlements implements Settlements {
     this.#options.redis.command('hdel', [attemptsOf(group.event), attemptField(group.name, id)]).catch(() => {})
   }
 
-  /** What processes before have noted of entries, in their order; null where they have noted nothing. */
+  /** Attempts recorded by earlier processes, in the order of the entries; null for an entry without any. */
   async attemptsOf(group: StreamGroup, ids: readonly string[]): Promise<(Omit<Share, 'group'> | null)[]> {
     if (ids.length === 0) return []
     const fields = ids.map((id) => attemptField(group.name, id))
     const told = await this.#options.redis
       .command<(string | null)[]>('hmget', [attemptsOf(group.event), ...fields])
-      // Somebody else has put another type there.
+      // The key holds another type: foreign data.
       .catch((fault: unknown) => {
         if (fault instanceof HeddleError && fault.code === 'KV_WRONG_TYPE') return ids.map(() => null)
         throw fault
@@ -148,7 +148,7 @@ export class StreamSettlements implements Settlements {
     })
   }
 
-  /** Stores an entry that is no event as a dead letter, with its fields as they are. */
+  /** Stores an entry that is no event as a dead letter, with its fields unchanged. */
   async storeMalformed(entry: TakenEntry, fields: readonly string[], why: string): Promise<void> {
     const { group, id } = entry
     this.#options.log('WARNING', `An entry of ${group.stream} is no event and goes to the dead letters: ${why}`, {
@@ -167,11 +167,11 @@ export class StreamSettlements implements Settlements {
       attempts: 0,
       blackBox: null,
     })
-    // Of a group that is shared it is acknowledged with the letter, and no delivery ends here.
+    // The entry of a shared group is acknowledged with the dead letter, and no delivery ends here.
     if (group.isBroadcast) this.acknowledge(entry)
   }
 
-  /** Tries until the store has the letter. When this process ends before, the entry is still pending and is delivered again. */
+  /** Tries until the store has the dead letter. If this process ends before, the entry is still pending and is delivered again. */
   async #store(entry: TakenEntry, letter: Parameters<StreamDeadLetters['add']>[0]): Promise<void> {
     const { group, id } = entry
     const place = { stream: group.stream, group: group.name, entryId: group.isBroadcast ? '' : id }
@@ -185,14 +185,14 @@ export class StreamSettlements implements Settlements {
     if (!group.isBroadcast) this.#confirmed(group, [entry])
   }
 
-  /** Commands that the store has not taken by now are not repeated. */
+  /** Stops repeating commands. */
   close(): void {
     this.#isClosed = true
     clearTimeout(this.#timer)
   }
 }
 
-/** Null for what no process of this service has written. */
+/** Null for an id that no process of this service has written. */
 function shareIn(told: string | null): Omit<Share, 'group'> | null {
   if (told === null) return null
   try {

@@ -1,4 +1,4 @@
-// Makes an event of each entry that this process has, and gives it to the hub.
+// Makes events of the entries of this process, and gives them to the hub.
 import { decodeEntry, type StreamEvent } from '../../runtime/redis-streams/entry.ts'
 import { type Entry, reply } from '../../runtime/redis-streams/stream-commands.ts'
 import { bytesOf } from '../../transport/frames/event-frame.ts'
@@ -7,13 +7,13 @@ import type { Hub } from '../events/hub.ts'
 import type { StreamSettlements } from './settlements.ts'
 import { type StreamGroup, type StreamProcess, TakenEntry } from './stream-group.ts'
 
-/** What is known of an entry that another consumer had before. */
+/** State of an entry that another consumer had before. */
 export interface ClaimedShare extends Omit<Share, 'group' | 'instance'> {
-  /** True when whoever had it has noted that it has begun. */
+  /** True when that consumer has noted the start of an attempt. */
   isNoted?: boolean
-  /** Told when it is done, or given back. */
+  /** Called when the entry is done, or given back. */
   onEnded?: () => void
-  /** Waits for its turn among those that have been given out too often. Default: none. */
+  /** Queues a suspect to run alone. Default: no queue. */
   turn?: (entry: TakenEntry, deliver: (share: ClaimedShare) => void) => void
 }
 
@@ -24,14 +24,14 @@ interface StreamDeliveriesOptions extends StreamProcess {
 
 export class StreamDeliveries {
   readonly #options: StreamDeliveriesOptions
-  /** Events that other processes have published: one that several groups here receive is recorded once. */
+  /** Events published by other processes: an event for several groups here is recorded once. */
   readonly #received = new RecentIds()
 
   constructor(options: StreamDeliveriesOptions) {
     this.#options = options
   }
 
-  /** @param fields null: it was cut from the stream while it was on its way. @param claimed null: nobody has had it before */
+  /** @param fields null: cut from the stream on its way here. @param claimed null: no consumer had it before */
   take(group: StreamGroup, [id, fields]: Entry, claimed: ClaimedShare | null = null): void {
     const { hub, settlements, replica, mayBegin } = this.#options
     const entry = new TakenEntry(group, id, charsOf(fields), settlements)
@@ -65,7 +65,7 @@ export class StreamDeliveries {
 
   #requester(replyTo: string): Requester {
     const { redis } = this.#options
-    // The request has a time limit of its own.
+    // A request has a time limit of its own.
     return {
       open: 0,
       onlyFailures: true,
@@ -75,7 +75,7 @@ export class StreamDeliveries {
   }
 }
 
-/** @param isLasting its event does not expire: that it was begun needs no note */
+/** @param isLasting true when the event has no expiry: its start needs no note */
 function sharedBy(group: StreamGroup, claimed: ClaimedShare, isLasting: boolean): Share {
   const { onEnded: _, isNoted = false, turn: __, ...known } = claimed
   return { ...group.firstShares[0]!, ...known, isBegun: known.isBegun === true && (isNoted || isLasting) }
@@ -83,15 +83,15 @@ function sharedBy(group: StreamGroup, claimed: ClaimedShare, isLasting: boolean)
 
 const charsOf = (fields: readonly string[] | null): number => fields?.reduce((sum, field) => sum + field.length, 0) ?? 0
 
-/** Ids that are known for certain: the last ones. */
+/** Number of the last ids that are known for certain. */
 const RECENT_MAX = 1000
 
-/** The ids that came lately: the last RECENT_MAX, and as many before them at most. */
+/** Recent ids: the last RECENT_MAX, and up to as many before them. */
 export class RecentIds {
   #young = new Set<string>()
   #old = new Set<string>()
 
-  /** @returns false when it has come before */
+  /** @returns false for an id that came before */
   add(id: string): boolean {
     if (this.#young.has(id) || this.#old.has(id)) return false
     if (this.#young.size >= RECENT_MAX) {

@@ -1,4 +1,4 @@
-// Publishes, requests and keeps dead letters for the primary, over the streams.
+// Publishes, requests and lists dead letters for the primary, over the streams.
 import { randomBytes } from 'node:crypto'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -24,10 +24,10 @@ interface OpenRequest {
   readonly timer: NodeJS.Timeout
 }
 
-/** Requests of this replica that wait for the reply of a subscriber on any replica. A reply is lost when it comes while the connection is lost. */
+/** Open requests of this replica, answered by a subscriber on any replica. A reply sent while the connection is lost is lost as well. */
 class Replies {
   readonly #channel: string
-  /** A connection of its own, which only listens. */
+  /** A connection of its own, for listening only. */
   readonly #listening: RedisClient
   readonly #open = new Map<number, OpenRequest>()
   #lastNumber = 0
@@ -35,15 +35,15 @@ class Replies {
 
   constructor(listening: RedisClient, replica: string) {
     this.#listening = listening
-    // Channels do not depend on the database number: another deployment on the same server may have a replica of this name.
+    // Channels ignore the database number: another deployment on the same server may have a replica of this name.
     this.#channel = `${replyChannelOf(replica)}:${randomBytes(8).toString('hex')}`
   }
 
   /**
    * Publishes an event and waits for a reply.
-   * @param groups how many subscribers there are
-   * @param publish takes the address of the reply
-   * @returns the first object that a subscriber returns, as JSON
+   * @param groups number of subscribers
+   * @param publish receives the address for the reply
+   * @returns the first object a subscriber returns, as JSON
    */
   async request(
     event: string,
@@ -105,16 +105,16 @@ export interface StreamDriverOptions {
   settings: Settings
   own: ThreadPublisher
   hub: Hub
-  /** Stores an event that stays in the database. */
+  /** Stores an event in the database. */
   store: (event: EventFrame, origin: SubscriberThread | null) => Promise<void>
   /** The dead letters in the database. */
   stored: DeadLetters
 }
 
-/** Publishes, requests and keeps dead letters for the primary, by the streams. */
+/** Publishes, requests and lists dead letters for the primary, over the streams. */
 export class StreamDriver implements EventDriver {
   readonly #options: StreamDriverOptions
-  /** Those in Redis. */
+  /** The dead letters in Redis. */
   readonly letters: StreamDeadLetters
   readonly deadLetters: LettersOfBoth
   readonly #listening: RedisClient
@@ -128,7 +128,7 @@ export class StreamDriver implements EventDriver {
       onCut: (letters) => hub.deadLetters.dropped.add(letters),
     })
     this.deadLetters = new LettersOfBoth(this.letters, stored)
-    // The primary's own connection logs the state of the store: this one would log the same.
+    // The primary's own connection logs the state of the store; this one would repeat it.
     this.#listening = new RedisClient(settings, { name: `heddle:${settings.replicaId}:replies`, log: () => {} })
     this.#replies = new Replies(this.#listening, settings.replicaId)
   }
@@ -140,7 +140,7 @@ export class StreamDriver implements EventDriver {
     hub.record(event, origin)
   }
 
-  /** Publishes and resolves with the first object that a subscriber on any replica returns, as JSON. */
+  /** Publishes and resolves with the first object a subscriber on any replica returns, as JSON. */
   async request(event: EventFrame, origin: SubscriberThread | null, timeoutMs: number): Promise<string> {
     const { hub, own } = this.#options
     const groups = await listGroups(own.redis, streamOf(event.event))
@@ -151,7 +151,7 @@ export class StreamDriver implements EventDriver {
     })
   }
 
-  /** Open requests get no reply any more. */
+  /** Ends open requests without a reply. */
   async close(): Promise<void> {
     this.#replies.close()
     await this.#listening.close()

@@ -1,21 +1,21 @@
-// A consumer group of a stream as this process reads it, and the entries of it that this process has.
+// A consumer group as this process reads it, and the entries in hand.
 import type { LogLevel } from '../../contracts/logger.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import type { Consumer, Delivery, EventSource, FailedDelivery, Share } from '../events/consumer.ts'
 
-/** What is known of a delivery that nobody has begun. */
+/** State of a delivery without attempts. */
 export const FIRST_ATTEMPT = { attempt: 1, deaths: 0, dueMs: 0, error: '' } as const
 
-/** Entries of a group that a process has for each of its subscribers, at most, and about how many characters of payload. */
+/** Maximum number of entries in hand for each subscriber of a group, and about how many characters of payload. */
 const HELD_MAX = 1024
 const HELD_MAX_CHARS = 32 << 20
-/** Of a group that handles few at a time so many wait here, and so many of one whose tool is away: other processes may have places for the rest. */
+/** Maximum number of waiting entries of a group with a concurrency limit, and of one in an outage: other processes may have room for the rest. */
 const WAITING_MAX = 64
-/** Entries that are read at a time: at first, and at most, since the primary has requests to serve between two reads. */
+/** First and largest number of entries of one read: the primary has requests to serve between two reads. */
 const BATCH_MIN = 16
 const BATCH_MAX = 128
-/** A process with so many entries reads few at a time: the rest is for others. */
+/** Number of entries in hand above which a process reads few at a time: the rest is for others. */
 const MANY = 512
 
 /** This process as the streams know it. */
@@ -23,47 +23,47 @@ export interface StreamProcess {
   redis: RedisClient
   /** REPLICA_ID. */
   replica: string
-  /** Its consumer in each group. */
+  /** Name of its consumer in each group. */
   consumer: string
-  /** False when it does not have its name: entries under it belong to another process. */
+  /** False without its name: entries under it belong to another process. */
   isOurs: () => boolean
-  /** False when it begins nothing any more. */
+  /** False when it starts no more deliveries. */
   mayBegin: () => boolean
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
-/** Told what becomes of an entry. */
+/** Receives the outcomes of entries. */
 export interface Settlements {
-  /** It was handled, or is to be forgotten. */
+  /** Called when it was handled, or is to be dropped. */
   acknowledge(entry: TakenEntry): void
-  /** Nobody here takes it: other processes may. */
+  /** Called when no subscriber here takes it: other processes may. */
   release(entry: TakenEntry): void
-  /** It has begun, or waits for its next attempt, which another process makes if this one ends. */
+  /** Called when it has begun, or waits for its next attempt. If this process ends, another one makes that attempt. */
   noteAttempt(entry: TakenEntry, delivery: Delivery, dueMs: number): void
-  /** Resolves when the store has the dead letter. The entry of a group that processes share is acknowledged with it. */
+  /** Resolves when the store has the dead letter. The entry of a shared group is acknowledged with it. */
   storeDeadLetter(entry: TakenEntry, letter: FailedDelivery): Promise<void>
 }
 
-/** An entry that this process has, from when it is read until the store has taken what became of it. */
+/** An entry in hand: from its read until the store has taken its outcome. */
 export class TakenEntry implements EventSource {
   readonly isBroker = true
   readonly group: StreamGroup
-  /** The stream's own id of the entry. */
+  /** Entry id in the stream. */
   readonly id: string
   /** Of its payload. */
   readonly chars: number
-  /** Its place among those of its group; -1: it is none of them any more. */
+  /** Index among the entries of its group; -1: removed. */
   place = -1
-  /** When the store was last told that this process has it, by the steady clock. */
+  /** Time of its last renewal in the store, by the steady clock. */
   renewedMs = steadyMs()
-  /** The store knows of attempts: of those that have failed, and of the first one of an event that expires. */
+  /** True when the store has attempts of it: failed ones, or the start of an event with expiry. */
   hasAttempts = false
-  /** Its event expires unless a thread has begun with it in time. */
+  /** True when its event expires unless a thread starts it in time. */
   isMortal = false
-  /** Told when it is done, or given back. */
+  /** Called when it is done, or given back. */
   onEnded: (() => void) | null = null
   readonly #settlements: Settlements
-  /** Deliveries that have not ended: of a broadcast one for each thread. */
+  /** Deliveries not ended: for a broadcast, one for each thread. */
   #open = 0
   #isStored = false
   #isGivenBack = false
@@ -96,7 +96,7 @@ export class TakenEntry implements EventSource {
   ended(_: Delivery, isDone: boolean): void {
     this.#isGivenBack ||= !isDone
     if (--this.#open > 0) return
-    // Nobody else gets the entry of a broadcast, which has a group in each process.
+    // Nobody else gets the entry of a broadcast: each process has its own group.
     if (this.#isGivenBack && !this.group.isBroadcast) this.#settlements.release(this)
     else if (!this.#isStored) this.#settlements.acknowledge(this)
     this.over()
@@ -111,21 +111,21 @@ export class TakenEntry implements EventSource {
 export class StreamGroup {
   readonly event: string
   readonly stream: string
-  /** The group's name in the stream, and among the subscribers. */
+  /** The group's name in the stream, and its name among the subscribers. */
   readonly name: string
   readonly subscriber: string
   readonly isBroadcast: boolean
-  /** Of an entry with which nothing has been done. */
+  /** State of an entry without attempts. */
   readonly firstShares: readonly Share[]
-  /** What the hub knows of it; null while nobody here subscribes. */
+  /** The hub's consumer; null while nobody here subscribes. */
   consumer: Consumer | null = null
-  /** It is there, and what a former process has left in it is claimed. */
+  /** True when the group exists and entries of a former process in it are claimed. */
   isOpen = false
-  /** There was no room for more when it was to be read. */
+  /** True when there was no room at its last read. */
   isFull = false
-  /** Entries on their way from the store. */
+  /** Requested entries on their way from the store. */
   arriving = 0
-  /** Entries whose acknowledgement is to be sent. */
+  /** Entries with an unsent acknowledgement. */
   acknowledged: TakenEntry[] = []
   readonly #entries: TakenEntry[] = []
   #chars = 0
@@ -158,7 +158,7 @@ export class StreamGroup {
     this.#chars += entry.chars
   }
 
-  /** @returns false when it had been removed before */
+  /** @returns false if it had been removed before */
   remove(entry: TakenEntry): boolean {
     const { place } = entry
     if (place < 0) return false
@@ -171,24 +171,24 @@ export class StreamGroup {
     return true
   }
 
-  /** How many more entries this process takes; 0 or less: none. */
+  /** Number of entries this process may still take; 0 or less: none. */
   get room(): number {
     const { consumer } = this
     if (!this.isOpen || consumer === null || this.#chars >= HELD_MAX_CHARS || !consumer.hasFreeThread) return 0
     return mostOf(consumer) - this.size - this.arriving
   }
 
-  /** How many entries the next read takes. */
+  /** Number of entries of the next read. */
   get wanted(): number {
     return Math.min(this.room, this.size < MANY ? this.#batch : BATCH_MIN)
   }
 
-  /** Something has come after a pause. */
+  /** Entries have come after a pause. */
   awake(): void {
     this.#batch = BATCH_MIN
   }
 
-  /** A read has brought as many as it asked for: as long as they are handled at once, more and more are read at a time. */
+  /** A read was full: while its entries are handled at once, the reads grow. */
   readFully(): void {
     if (this.size <= this.#batch) this.#batch = Math.min(BATCH_MAX, 2 * this.#batch)
   }

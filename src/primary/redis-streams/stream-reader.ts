@@ -1,4 +1,4 @@
-// Reads the streams of a process: each as long as there is something, and room for it.
+// Reads the streams of a process, each while it has entries and its groups have room.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { compareEntryIds } from '../../runtime/redis-streams/keys.ts'
@@ -13,46 +13,46 @@ import {
 import type { RedisClient } from '../../stores/redis/client.ts'
 import type { StreamGroup, StreamProcess } from './stream-group.ts'
 
-/** About how many characters one read takes, by the largest payload of the one before. */
+/** Approximate characters of one read, estimated from the largest payload of the previous one. */
 const READ_MAX_CHARS = 8 << 20
-/** After a read that found little, the next one waits so long, milliseconds: a read costs the same whatever it finds. */
+/** Pause after a read that found little, milliseconds: a read costs the same whatever it finds. */
 const GATHER_MS = 2
-/** A read that finds fewer entries may have found the last one. */
+/** A read with fewer entries may have found the last one. */
 const FEW_ENTRIES = 8
-/** Before what has failed is tried again, milliseconds. */
+/** Pause before a failed read is repeated, milliseconds. */
 const RETRY_MS = 250
 
 interface StreamReaderOptions extends Pick<StreamProcess, 'redis' | 'consumer' | 'log'> {
-  /** Sends what waits to be sent: another command goes out now. */
+  /** Sends waiting acknowledgements together with another command. */
   flush: () => void
   take: (group: StreamGroup, entry: Entry) => void
-  /** Claims what this process has been given and does not have: an answer was lost on its way. */
+  /** Claims entries of this process it has not received: an answer was lost on its way. */
   claimOwn: (group: StreamGroup) => Promise<void>
-  /** Other streams are to be watched, or from elsewhere on. */
+  /** The watched streams or their positions have changed. */
   onChange: () => void
 }
 
-/** A stream that this process reads. */
+/** A stream this process reads. */
 interface Topic {
   readonly event: string
   readonly stream: string
   readonly groups: StreamGroup[]
   isReading: boolean
-  /** Something has come while it was read. */
+  /** True when entries came during the read. */
   isWoken: boolean
-  /** All groups with room have had everything up to this entry; null while it is read, and when nobody has room. */
+  /** Entry up to which all groups with room have read; null during a read, and when no group has room. */
   upTo: string | null
   /** Length of the largest payload of the last read. */
   largestChars: number
 }
 
-/** What one read of all groups with room has brought. */
+/** Result of one read of all groups with room. */
 interface Round {
-  /** The last entry of the stream before the groups were read; null when that was not asked. */
+  /** Last entry of the stream before the groups were read; null if it was not asked for. */
   readonly upTo: string | null
   readonly batches: readonly { group: StreamGroup; count: number; entries: readonly Entry[] }[]
   readonly arrived: number
-  /** A group got as many as it asked for. */
+  /** True when a group got all entries it asked for. */
   readonly isFull: boolean
 }
 
@@ -86,7 +86,7 @@ export class StreamReader {
     this.#options.onChange()
   }
 
-  /** There is room again, or may be. */
+  /** There is or may be room again. */
   wake(stream: string): void {
     const topic = this.#topics.get(stream)
     if (topic !== undefined) this.#wake(topic)
@@ -98,7 +98,7 @@ export class StreamReader {
 
   // ── for the watch of the streams ──────────────────────────────────────────
 
-  /** The streams that wait for their next entry, each with the entry up to which they have been read. */
+  /** Streams waiting for their next entry, each with the entry up to which they have been read. */
   toWatch(): Map<string, string> {
     const watched = new Map<string, string>()
     for (const { stream, upTo, isReading } of this.#topics.values())
@@ -106,7 +106,7 @@ export class StreamReader {
     return watched
   }
 
-  /** A stream ends at this entry: where that is before what has been read, it was made anew, and is read from its beginning. */
+  /** A stream ends at this entry. If it lies before the entries already read, the stream was made anew and is read from its beginning. */
   endsAt(stream: string, lastId: string): void {
     const topic = this.#topics.get(stream)
     if (topic?.upTo != null && compareEntryIds(lastId, topic.upTo) < 0) this.#wake(topic)
@@ -133,7 +133,7 @@ export class StreamReader {
     this.#options.onChange()
   }
 
-  /** Until there is nothing left, or no room. */
+  /** Reads until there are no entries, or no room. */
   async #readAll(topic: Topic): Promise<void> {
     topic.isWoken = false
     topic.upTo = null
@@ -148,7 +148,7 @@ export class StreamReader {
       }
       // The next entries are on their way while these are handled.
       const next = isFull ? this.#fetch(topic, false) : null
-      // It is waited for a moment later.
+      // Awaited below: until then its failure must not count as unhandled.
       next?.catch(() => {})
       this.#take(topic, round)
       if (next === null && arrived > 0) await sleep(GATHER_MS)
@@ -156,7 +156,7 @@ export class StreamReader {
     }
   }
 
-  /** @returns null when no group has room */
+  /** @returns null if no group has room */
   async #fetch(topic: Topic, wantsEnd: boolean): Promise<Round | null> {
     const { redis, consumer, flush } = this.#options
     flush()
@@ -170,7 +170,7 @@ export class StreamReader {
     for (const { group, count } of asked) group.arriving += count
     try {
       const [upTo, ...batches] = await Promise.all([
-        // Before the groups, on the same connection: they may have missed what comes after this entry, and nothing before it.
+        // Before the groups, on the same connection: they may have missed later entries, but no earlier ones.
         wantsEnd ? lastEntryId(redis, stream) : null,
         ...asked.map(async ({ group, count }) => {
           const entries = await readGroup(redis, stream, group.name, consumer, count)
@@ -221,7 +221,7 @@ export class StreamReader {
     topic.isWoken = true
   }
 
-  /** Reads nothing more. */
+  /** Stops reading. */
   stop(): void {
     this.#isStopping = true
   }
@@ -232,25 +232,25 @@ export class StreamReader {
   }
 }
 
-/** The place of the payload among the fields of an entry that this service has written. */
+/** Index of the payload among the fields of an entry written by this service. */
 const PAYLOAD_FIELD = 3
 
-/** One blocking read lasts so long at most, milliseconds. */
+/** Maximum duration of one blocking read, milliseconds. */
 export const WATCH_MS = 2000
-/** Before a read that has failed is repeated, milliseconds. */
+/** Pause before a failed read is repeated, milliseconds. */
 const WATCH_RETRY_MS = 200
-/** How often it is asked where the streams end, milliseconds: one that was deleted may begin anew with smaller ids, which no read waits for. */
+/** Interval of the checks where the streams end, milliseconds: a deleted stream may begin anew with smaller ids, and no read waits for those. */
 const ENDS_MS = 10_000
-/** Between two attempts to end a read early, milliseconds. */
+/** Pause between two attempts to end a read early, milliseconds. */
 const INTERRUPT_MS = 2
 
 /** Waits for new entries: one blocking read of all streams that have been read to their end. */
 export class StreamWatch {
   readonly #reader: () => StreamReader
-  /** A connection of its own, which blocks. */
+  /** A connection of its own, for the blocking read. */
   readonly #blocking: RedisClient
   readonly #commands: RedisClient
-  /** The server's id of the blocking connection; null when it is not known. */
+  /** The server's id of the blocking connection; null if unknown. */
   #clientId: number | null = null
   #isRunning = false
   #isBlocked = false
@@ -277,7 +277,7 @@ export class StreamWatch {
     await this.#loop
   }
 
-  /** Other streams are to be watched: the read that is under way ends. */
+  /** The watched streams have changed: ends the current read. */
   changed(): void {
     this.#isChanged = true
     this.#wakeLoop?.()
@@ -288,7 +288,7 @@ export class StreamWatch {
     this.#isInterrupting = true
     // One interruption for all changes of this turn of the loop.
     await new Promise((resolve) => setImmediate(resolve))
-    // When the read has not reached the server yet, there is nothing to end, and it is tried again.
+    // If the read has not reached the server yet, there is nothing to end, and the interruption is repeated.
     while (this.#isBlocked && this.#isChanged && this.#clientId !== null) {
       const ended = await this.#commands.command<number>('client', ['UNBLOCK', this.#clientId]).catch(() => 0)
       if (ended !== 1) await sleep(INTERRUPT_MS)
@@ -319,7 +319,7 @@ export class StreamWatch {
         for (const [stream] of reply ?? []) this.#reader().wake(stream)
         if (steadyMs() - this.#askedMs > ENDS_MS) await this.#askForEnds(toWatch.keys())
       } catch {
-        // The connection logs what is wrong, and when it is back.
+        // The connection logs its failure and its recovery.
         this.#isBlocked = false
         this.#clientId = null
         await sleep(WATCH_RETRY_MS)
@@ -333,7 +333,7 @@ export class StreamWatch {
     this.#askedMs = steadyMs()
     const ask = async (stream: string): Promise<void> => {
       const lastId = await lastEntryId(this.#commands, stream)
-      // Before anything was added to it nothing waits.
+      // Before its first entry nothing waits for it.
       if (lastId !== '0-0') this.#reader().endsAt(stream, lastId)
     }
     await Promise.all([...streams].map(ask))

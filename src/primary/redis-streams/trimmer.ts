@@ -1,4 +1,4 @@
-// Trims streams, and says what was lost.
+// Trims streams, and reports lost entries.
 
 import type { LogLevel } from '../../contracts/logger.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -19,14 +19,14 @@ import { listConsumers, listGroups, removeConsumer, SCRIPTS } from '../../runtim
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { releaseAside, releaseDelayed } from './older-release.ts'
 
-/** A stream without groups keeps entries that are younger, milliseconds: a group may be about to be created. */
+/** Age below which a stream without groups keeps its entries, milliseconds: a group may be about to be created. */
 const UNREAD_KEEP_MS = 10_000
-/** Groups without a subscriber for so long are destroyed, milliseconds. */
+/** Time without a subscriber after which a group is destroyed, milliseconds. */
 export const GROUP_KEEP_MS = 7 * 86_400_000
-/** A group that was not marked as seen for so long has no living subscriber, milliseconds: call `markGroupsSeen` several times within it. */
+/** Time since its last mark after which a group has no living subscriber, milliseconds: call `markGroupsSeen` several times within it. */
 export const GROUP_UNSEEN_MS = 300_000
 
-/** When no trimmer ran for so long, no replica ran, milliseconds: a service that was switched off finds its groups as it left them. */
+/** Time without a trimmer that proves that no replica ran, milliseconds: a service keeps its groups while it is switched off. */
 const ABSENCE_MS = 600_000
 
 interface GroupRef {
@@ -34,26 +34,26 @@ interface GroupRef {
   readonly group: string
 }
 
-/** Entries that a group has lost because the stream was cut although the group needed them. */
+/** Entries cut from a stream although a group needed them. */
 interface Loss extends GroupRef {
-  /** About how many were never delivered to it. */
+  /** Approximate number of entries never delivered to it. */
   readonly missed: number
-  /** About how many are pending: they are lost if they fail now. */
+  /** Approximate number of pending entries: they are lost if they fail now. */
   readonly inHand: number
 }
 
 interface Trimmed {
-  /** Entries that nobody needed. */
+  /** Number of entries no group needed. */
   readonly trimmed: number
-  /** Entries that the cap has cut. */
+  /** Number of entries cut by the cap. */
   readonly cut: number
   readonly losses: Loss[]
 }
 
 /**
- * Removes the entries that no group needs any more: those before the oldest one that is pending or not yet delivered in any group.
+ * Removes the entries no group needs any more: all before the oldest one pending or not yet delivered in any group.
  * Safe at any time, from any number of replicas.
- * @param maxLen the oldest entries beyond so many are cut, even when they are needed. Losses by this cap are always reported, losses by
+ * @param maxLen the oldest entries above this number are cut, even when they are needed. Losses by this cap are always reported, losses by
  *   a MAXLEN of XADD only when the group is still behind the cut at the next call: so prefer this cap.
  */
 export async function trimStream(redis: RedisClient, stream: string, maxLen?: number): Promise<Trimmed> {
@@ -80,11 +80,11 @@ interface UnseenGroup extends GroupRef {
   /** True when it had no subscriber for GROUP_KEEP_MS. */
   readonly isDestroyed: boolean
   readonly unseenMs: number
-  /** Entries that were kept for it. */
+  /** Number of entries kept for it. */
   readonly waiting: number
 }
 
-/** Destroys the groups of a stream without a subscriber for GROUP_KEEP_MS. @returns these groups, and all others without a living one */
+/** Destroys the groups of a stream without a subscriber for GROUP_KEEP_MS. @returns these groups, and all others without a living subscriber */
 export async function retireGroups(redis: RedisClient, stream: string): Promise<UnseenGroup[]> {
   const reply = await redis.run<[group: string, isDestroyed: number, unseenMs: number, waiting: number][]>(
     SCRIPTS.retireGroups,
@@ -110,30 +110,30 @@ async function destroyBroadcastGroup(
   return (await redis.run<number>(SCRIPTS.destroyBroadcast, [stream, replicaKey(replicaId)], [group])) === 1
 }
 
-/** How often every stream is trimmed, milliseconds. */
+/** Interval between two trims of every stream, milliseconds. */
 const TRIM_MS = 1000
-/** How often groups and consumers are checked, milliseconds. */
+/** Interval between two checks of groups and consumers, milliseconds. */
 const TIDY_MS = 15_000
-/** A replica counts as gone when its key was missing at so many checks in a row: all keys lapse when the server stands still. */
+/** Checks in a row without its key after which a replica counts as gone: all keys expire when the server stands still. */
 const GONE_LOOKS = 4
-/** How often streams are searched for that this process does not know, milliseconds. */
+/** Interval between two searches for streams unknown to this process, milliseconds. */
 const SEARCH_MS = 3_600_000
 const SEARCH_PAGE = 1000
-/** A group without a living subscriber that keeps more entries than this is reported, at most once in REMINDER_MS. */
+/** Number of kept entries above which a group without a living subscriber is reported, at most once in REMINDER_MS. */
 const HELD_UP_MIN = 10_000
 const REMINDER_MS = 3_600_000
 
 interface Options {
-  /** The streams that this process publishes to or reads. The streams of other replicas are found in the store. */
+  /** The streams this process publishes to or reads. The streams of other replicas are found in the store. */
   streams: () => Iterable<string>
   log: (level: LogLevel, message: string, fields: Record<string, unknown>) => void
-  /** True for a consumer of a thread that this replica no longer has: its broadcast groups are destroyed. */
+  /** True for a consumer of a former thread of this replica: its broadcast groups are destroyed. */
   isLeftOver?: (consumer: string) => boolean
-  /** The oldest entries beyond so many in a stream are cut, even when they are needed. */
+  /** Maximum number of entries of a stream: the oldest are cut, even when they are needed. */
   maxLen?: number
 }
 
-/** Keeps the streams as short as possible, and adds to them what an older release has left. Every replica has a trimmer; two of them at once do no harm. */
+/** Keeps the streams as short as possible, and moves events of an older release into them. Every replica has a trimmer; two at once do no harm. */
 export class Trimmer {
   readonly #redis: RedisClient
   readonly #options: Options
@@ -142,7 +142,7 @@ export class Trimmer {
   #tidiedMs = Number.NEGATIVE_INFINITY
   #searchedMs = Number.NEGATIVE_INFINITY
   readonly #found = new Set<string>()
-  /** By replica, at how many checks in a row its key was missing. */
+  /** By replica, the number of checks in a row without its key. */
   readonly #missing = new Map<string, number>()
 
   constructor(redis: RedisClient, options: Options) {
@@ -154,7 +154,7 @@ export class Trimmer {
     this.#task.start(TRIM_MS)
   }
 
-  /** Resolves when work that is under way has ended. */
+  /** Resolves when work in progress has ended. */
   stop(): Promise<void> {
     return this.#task.stop()
   }
@@ -170,7 +170,7 @@ export class Trimmer {
     })
   }
 
-  /** Destroys groups that nobody needs and removes consumers whose replica is gone, once. */
+  /** Destroys unneeded groups and removes consumers of gone replicas, once. */
   async tidy(): Promise<void> {
     await this.#findStreams()
     const threads = await this.#threads()
@@ -229,7 +229,7 @@ export class Trimmer {
     return gone
   }
 
-  /** Finds the streams of other replicas: streams with groups by their groups, the rest by a search now and then. */
+  /** Finds the streams of other replicas: streams with groups by their groups, the rest by a search at intervals. */
   async #findStreams(): Promise<void> {
     const seen = await this.#redis.command<Record<string, string>>('hgetall', [GROUPS_SEEN])
     for (const [field, seenMs] of Object.entries(seen)) {
@@ -279,7 +279,7 @@ export class Trimmer {
       this.#options.log('WARNING', `${stream} is not looked after: ${messageOf(fault)}`, {})
   }
 
-  /** @returns the milliseconds until the next run */
+  /** @returns time until the next run, milliseconds */
   async #look(): Promise<number> {
     try {
       if (performance.now() - this.#tidiedMs >= TIDY_MS) {
@@ -289,7 +289,7 @@ export class Trimmer {
       await releaseDelayed(this.#redis)
       await this.trim()
     } catch (fault) {
-      // The connection logs that it is lost, and a stream that is not trimmed for a while only grows.
+      // The connection logs its loss, and a stream that is not trimmed for a while only grows.
       if (!(fault instanceof HeddleError && fault.code === 'KV_UNAVAILABLE')) {
         this.#tellFault(GROUPS_SEEN, fault)
       }
@@ -302,7 +302,7 @@ export class Trimmer {
 interface GroupConsumer {
   group: string
   consumer: string
-  /** The group is the consumer's alone. */
+  /** True when the group belongs to the consumer alone. */
   isBroadcast: boolean
   pending: number
 }

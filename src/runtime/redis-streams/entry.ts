@@ -1,7 +1,7 @@
 import { NO_TRACE_CONTEXT, traceContextOf, traceparentOf, tracestateOf } from '../../core/causality/context.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
-// Taken before plugins can replace them.
+// Saved before plugins can replace them.
 const { parse: parseJson, stringify: toJson } = JSON
 
 /** The content of the envelope. Times are milliseconds since the epoch, by the publisher's clock. */
@@ -12,16 +12,16 @@ interface Envelope {
   request_id: string | null
   timestamp: number
   payload_keys: string[]
-  /** When the event expires. */
+  /** Expiry of the event. */
   expires?: number
   /** REPLICA_ID of the publisher. */
   replica: string
-  /** The span that published, as W3C Trace Context writes it; absent while tracing is off there. */
+  /** The publisher's span, in the format of W3C Trace Context; absent while tracing is off there. */
   traceparent?: string
   tracestate?: string
 }
 
-/** An entry as a thread has read it. */
+/** An entry as a thread reads it. */
 export interface StreamEvent {
   frame: EventFrame
   expiresMs: number
@@ -30,7 +30,7 @@ export interface StreamEvent {
   replyTo: string | null
 }
 
-/** How many JSON texts are remembered that occur often: the names of emitters, the keys of events. */
+/** Maximum number of remembered JSON texts that occur often: names of emitters, keys of events. */
 const TEXTS_MAX = 1000
 const names = new Map<string, string>()
 const keyTexts = new Map<string, string>()
@@ -55,14 +55,14 @@ function traceText(traceContext: string): string {
 }
 
 /**
- * Returns an entry as XADD takes it: names and values of its fields, alternating.
+ * Returns an entry in the form of XADD: names and values of its fields, alternating.
  *
  *   e  the envelope, JSON
  *   p  the payload, JSON
  *   o  the only group that handles it (a replay); every other group acknowledges it at once
- *   r  where a reply goes: `<channel> <number>`
+ *   r  address of the reply: `<channel> <number>`
  *
- * The envelope is written without `JSON.stringify`: most of its text is the same each time.
+ * The envelope is written without `JSON.stringify`: most of its text never changes.
  */
 export function encodeEntry(frame: EventFrame, replica: string, replyTo: string | null): string[] {
   const { id, parentId, emitter, requestId, timestampMs, payloadKeys, ttlMs } = frame
@@ -77,7 +77,7 @@ export function encodeEntry(frame: EventFrame, replica: string, replyTo: string 
   return replyTo === null ? ['e', envelope, 'p', frame.payload] : ['e', envelope, 'p', frame.payload, 'r', replyTo]
 }
 
-/** @returns the event; a string when the entry is no event: the reason */
+/** @returns the event; a string with the reason when the entry is no event */
 export function decodeEntry(event: string, fields: readonly string[]): StreamEvent | string {
   let envelopeText: string | undefined
   let payload: string | undefined
@@ -103,7 +103,7 @@ export function decodeEntry(event: string, fields: readonly string[]): StreamEve
   if (payload === undefined) return 'it has no payload (field p)'
   const envelope = readEnvelope(envelopeText)
   if (envelope === undefined) return 'its envelope is no JSON'
-  // The payload is parsed once, by the thread that handles it; that it is an object must be known before.
+  // The thread that handles the payload parses it once. Here it only has to be an object.
   if (payload.charCodeAt(0) !== 0x7b) return 'its payload is no JSON object'
   if (typeof envelope !== 'object' || envelope === null) return 'its envelope is no JSON object'
   const { id, emitter, timestamp, payload_keys: keys } = envelope
@@ -139,7 +139,7 @@ export function decodeEntry(event: string, fields: readonly string[]): StreamEve
 const USUAL =
   /^\{"id":"([^"\\]*)","parent_id":(?:null|"([^"\\]*)"),"emitter":"([^"\\]*)","request_id":(?:null|"([^"\\]*)"),"timestamp":(\d+),"payload_keys":(\[[^\]\\]*\]),"replica":"([^"\\]*)"(?:,"traceparent":"([^"\\]*)")?\}$/
 
-/** @returns undefined when the text is no JSON, null when it is no object */
+/** @returns undefined when the text is not JSON, null when it is no object */
 function readEnvelope(text: string): Partial<Envelope> | null | undefined {
   const usual = USUAL.exec(text)
   const keyList = usual === null ? null : keysOf(usual[6]!)
@@ -166,7 +166,7 @@ function readEnvelope(text: string): Partial<Envelope> | null | undefined {
 
 const keyLists = new Map<string, string[]>()
 
-/** The payloads of one event mostly have the same keys. @returns null when the text is no JSON */
+/** Payloads of one event mostly have the same keys. @returns null when the text is not JSON */
 function keysOf(text: string): string[] | null {
   let keys = keyLists.get(text)
   if (keys === undefined) {

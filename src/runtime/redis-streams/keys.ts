@@ -1,6 +1,6 @@
 // Keys of streams, and ids of their entries.
 
-/** Compares entry ids, `<milliseconds>-<number>`: negative when `a` is the older one. */
+/** Compares entry ids, `<milliseconds>-<number>`: negative when `a` is older. */
 export function compareEntryIds(a: string, b: string): number {
   const [aMs, aNumber] = parts(a)
   const [bMs, bNumber] = parts(b)
@@ -13,8 +13,8 @@ function parts(id: string): [ms: number, number: number] {
 }
 
 /**
- * Every name that the stream transport uses in the key-value store, and the functions that read such a name.
- * One server, no cluster: scripts reach keys that they compute themselves.
+ * Every name of the stream transport in the key-value store, and the functions that parse it.
+ * One server, no cluster: scripts access keys they compute themselves.
  */
 
 /** The prefix of the keys of all event streams. */
@@ -23,12 +23,12 @@ const REPLICA_PREFIX = 'heddle:replica:'
 
 /** The stream of the dead letters. */
 export const DEAD_STREAM = 'heddle:dead'
-/** Hash: `seenField` → when a replica last said that it subscribes, server time in milliseconds. */
+/** Hash: `seenField` → time of the last mark by a subscribing replica, server time in milliseconds. */
 export const GROUPS_SEEN = 'heddle:groups'
-/** Hash: stream → how many of its entries had been removed when the trimmer last looked. */
+/** Hash: stream → number of removed entries at the trimmer's last look. */
 export const REMOVED = 'heddle:removed'
 
-/** Hash of the attempts that have failed of pending entries: `attemptField` → JSON. */
+/** Hash of the failed attempts of pending entries: `attemptField` → JSON. */
 export const attemptsOf = (event: string): string => `heddle:attempts:${event}`
 export const attemptField = (group: string, entryId: string): string => `${group} ${entryId}`
 
@@ -38,7 +38,7 @@ type ConsumerThread = number | 'primary' | 'hub'
 /** @param event 1 to 200 of the characters A-Z a-z 0-9 . _ : - */
 export const streamOf = (event: string): string => EVENT_PREFIX + event
 
-/** @returns null for a key that is no event's stream */
+/** @returns null for a key of no event stream */
 export function eventOf(stream: string): string | null {
   return stream.startsWith(EVENT_PREFIX) ? stream.slice(EVENT_PREFIX.length) : null
 }
@@ -46,12 +46,12 @@ export function eventOf(stream: string): string | null {
 /** The key of a replica's lock. It exists while the replica lives, and a few seconds longer. */
 export const replicaKey = (replicaId: string): string => REPLICA_PREFIX + replicaId
 
-/** The channel on which a replica gets the replies to its requests. */
+/** Channel of the replies to a replica's requests. */
 export const replyChannelOf = (replicaId: string): string => `heddle:reply:${replicaId}`
 
 /**
- * The consumer group of a subscriber. A broadcast group is recognised by its `@`, and a method may be called `'a@b'`: so `@` and `%`
- * are escaped. Almost all names have neither, and are the group's name unchanged.
+ * The consumer group of a subscriber. An `@` marks a broadcast group, and a method may be called `'a@b'`: so `@` and `%`
+ * are escaped. Almost all names have neither and stay unchanged.
  */
 export const groupOf = (subscriber: string): string =>
   subscriber.replace(/[%@]/g, (sign) => (sign === '%' ? '%25' : '%40'))
@@ -59,7 +59,7 @@ export const groupOf = (subscriber: string): string =>
 /** The last colon ends the replica's id, which may have colons; the thread is a number or a word. */
 export const consumerOf = (replicaId: string, thread: ConsumerThread): string => `${replicaId}:${thread}`
 
-/** @returns null for a consumer that no replica has named */
+/** @returns null for a consumer not named by a replica */
 export function replicaOfConsumer(consumer: string): string | null {
   return /^(.+):(?:\d+|primary|hub)$/s.exec(consumer)?.[1] ?? null
 }
@@ -67,7 +67,7 @@ export function replicaOfConsumer(consumer: string): string | null {
 /** The group of one thread alone, for a broadcast subscriber. It ends with the thread. */
 export const broadcastGroupOf = (subscriber: string, consumer: string): string => `${groupOf(subscriber)}@${consumer}`
 
-/** @returns the consumer that a broadcast group belongs to; null for a group that threads share */
+/** @returns the consumer of a broadcast group; null for a shared group */
 export function consumerOfBroadcast(group: string): string | null {
   const at = group.indexOf('@')
   return at < 0 ? null : group.slice(at + 1)

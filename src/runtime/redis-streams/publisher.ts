@@ -12,17 +12,17 @@ import { streamOf } from './keys.ts'
 import { SCRIPTS, STREAM_SCRIPTS } from './stream-commands.ts'
 
 interface RetryOptions {
-  /** Between two attempts, milliseconds. */
+  /** Pause between two attempts, milliseconds. */
   pauseMs: number
-  /** Told of each failed attempt. */
+  /** Called after each failed attempt. */
   onFault?: (fault: unknown) => void
-  /** True for a fault after which it is not tried again. */
+  /** True for a fault without retry. */
   isFinal?: (fault: unknown) => boolean
 }
 
 /**
- * Tries something until the store has done it.
- * @param isWanted asked before each attempt: false ends it
+ * Repeats an operation until the store has done it.
+ * @param isWanted called before each attempt: false ends it
  */
 export async function retryWhile(
   isWanted: () => boolean,
@@ -41,17 +41,17 @@ export async function retryWhile(
   }
 }
 
-/** One command adds so many events, or about so many characters, at most: the server does nothing else meanwhile. */
+/** Maximum events of one command, and about how many characters: the server does nothing else meanwhile. */
 const BATCH_MAX = 128
 const BATCH_MAX_CHARS = 256 * 1024
 
 interface PublisherOptions {
   settings: Settings
-  /** What the connection is called: `lane 0`. */
+  /** Name of the connection: `lane 0`. */
   role: string
-  /** Told of each event that the store has taken. */
+  /** Called for each event the store has taken. */
   published: (frame: EventFrame) => void
-  /** Told when the store has not taken some. */
+  /** Called when the store has not taken some. */
   refused?: (() => void) | undefined
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
@@ -76,7 +76,7 @@ export class ThreadPublisher implements Publisher {
   readonly redis: RedisClient
   readonly #options: PublisherOptions
   readonly #names: EventNames
-  /** Publications that the store has not confirmed, at most. */
+  /** Maximum number of publications the store has not confirmed. */
   readonly #maxOpen: number
   readonly #batches = new Map<string, Batch>()
   #isScheduled = false
@@ -146,7 +146,7 @@ export class ThreadPublisher implements Publisher {
     else this.#settle(publications, redis.command('xadd', [stream, '*', 'e', args[0]!, 'p', args[1]!]))
   }
 
-  /** @param sent resolves with the numbers and errors of the publications that failed, when several are sent together */
+  /** @param sent resolves with the numbers and errors of failed publications, when several are sent together */
   #settle(publications: readonly Publication[], sent: Promise<unknown>): void {
     sent.then(
       (reply) => {

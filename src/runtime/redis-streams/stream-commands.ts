@@ -1,18 +1,18 @@
-// What is asked of a stream, and the scripts for it.
+// Commands and scripts for streams.
 import { type RedisClient, type RedisScript, readScript } from '../../stores/redis/client.ts'
 import { replicaKey, replicaOfConsumer } from './keys.ts'
 
-// Taken before plugins can replace it.
+// Saved before plugins can replace it.
 const { stringify: toJson } = JSON
 
-/** An entry as XREADGROUP gives it: names and values of its fields alternating, null when it has been cut from the stream. */
+/** An entry as XREADGROUP returns it: names and values of its fields alternating, null when it was cut from the stream. */
 export type Entry = [id: string, fields: string[] | null]
 type Streams = [stream: string, entries: Entry[]][] | null
 
-/** How a request has ended at one subscriber. */
+/** Outcome of a request at one subscriber. */
 export type ReplyOutcome = 'reply' | 'failed'
 
-/** Entries that no consumer of the group has had. */
+/** Entries no consumer of the group has had. */
 export async function readGroup(
   redis: RedisClient,
   stream: string,
@@ -25,7 +25,7 @@ export async function readGroup(
   return streams?.[0]?.[1] ?? []
 }
 
-/** The id of the newest entry that the stream has ever had; 0-0 when there is none. */
+/** Id of the newest entry the stream has ever had; 0-0 if none. */
 export const lastEntryId = (redis: RedisClient, stream: string): Promise<string> =>
   redis.run<string>(SCRIPTS.lastId, [stream], [])
 
@@ -63,9 +63,9 @@ export const STREAM_SCRIPTS: readonly RedisScript[] = Object.values(SCRIPTS)
 
 interface ConsumerInfo {
   readonly name: string
-  /** Entries that it was given and that are not acknowledged. */
+  /** Pending entries: delivered to it and not acknowledged. */
   readonly pending: number
-  /** Milliseconds since it last asked for entries or claimed some. */
+  /** Milliseconds since its last read or claim. */
   readonly idleMs: number
 }
 
@@ -76,9 +76,9 @@ export function isNoGroup(fault: unknown): boolean {
 }
 
 /**
- * Creates the group, and the stream when there is none. An existing group keeps its position.
- * @param from `$`: it gets what is added from now on; `0`: also all that the stream holds
- * @returns whether it is new
+ * Creates the group, and the stream if missing. An existing group keeps its position.
+ * @param from `$`: it gets later entries only; `0`: all entries of the stream as well
+ * @returns true if it is new
  */
 export async function ensureGroup(
   redis: RedisClient,
@@ -89,7 +89,7 @@ export async function ensureGroup(
   return (await redis.run<number>(SCRIPTS.ensureGroup, [stream], [group, from])) === 1
 }
 
-/** The names of a stream's groups; empty when there is no such stream. */
+/** The names of a stream's groups; empty if there is no such stream. */
 export async function listGroups(redis: RedisClient, stream: string): Promise<string[]> {
   try {
     const reply = await redis.command<(string | number)[][]>('xinfo', ['GROUPS', stream])
@@ -100,7 +100,7 @@ export async function listGroups(redis: RedisClient, stream: string): Promise<st
   }
 }
 
-/** Empty when there is no such stream or group. */
+/** Empty if there is no such stream or group. */
 export async function listConsumers(redis: RedisClient, stream: string, group: string): Promise<ConsumerInfo[]> {
   try {
     const reply = await redis.command<(string | number)[][]>('xinfo', ['CONSUMERS', stream, group])
@@ -115,8 +115,8 @@ export async function listConsumers(redis: RedisClient, stream: string, group: s
 }
 
 /**
- * Removes a consumer whose replica is gone, unless it has pending entries: others claim those first.
- * @returns false when it stays for one of these reasons, or when it is no consumer of a replica
+ * Removes a consumer of a gone replica, unless it has pending entries: others claim those first.
+ * @returns false if it stays for one of these reasons, or is no consumer of a replica
  */
 export async function removeConsumer(
   redis: RedisClient,

@@ -3,18 +3,18 @@
 
   KEYS[1] stream of the dead letters
   KEYS[2] stream of the entry; any when there is none
-  ARGV[1] how many letters are kept
-  ARGV[2] how many bytes of letters are kept; the new one always is
+  ARGV[1] maximum number of dead letters
+  ARGV[2] maximum bytes of dead letters; the new one is always kept
   ARGV[3] group
-  ARGV[4] id of the entry, '' for none: the letter is stored and nothing is acknowledged
+  ARGV[4] id of the entry, '' for none: the dead letter is stored and nothing is acknowledged
   ARGV[5…] fields and values
 
-  Each letter has in `t` the bytes of all letters before it, so that the first and the last tell what the stream takes. A letter that was
-  deleted between them counts until the ones before it are gone.
+  Each dead letter has in `t` the bytes of all dead letters before it, so that the first and the last give the size of the stream. A dead
+  letter deleted between them counts until the ones before it are gone.
 
-  Output: the letter's entry id, '' when the entry was acknowledged before; how many old letters were dropped.
-  Guarantee: an entry becomes one letter, also when this is called again because its answer was lost. When the group is gone
-  (a wiped server) the letter is stored all the same.
+  Output: entry id of the dead letter, '' when the entry was acknowledged before; number of old dead letters dropped.
+  Guarantee: an entry becomes one dead letter, also when this is called again because its answer was lost. If the group is gone
+  (a wiped server) the dead letter is stored all the same.
 ]]
 if ARGV[4] ~= '' then
   local pending = redis.pcall('XPENDING', KEYS[2], ARGV[3], ARGV[4], ARGV[4], 1)
@@ -49,7 +49,7 @@ if ARGV[4] ~= '' then
 end
 local max, maxBytes, dropped = tonumber(ARGV[1]), tonumber(ARGV[2]), 0
 local left = redis.call('XLEN', KEYS[1])
--- The first letter is read where there may be too much: it may have a MiB.
+-- The first dead letter is read only where the limit may be exceeded: it may have a MiB.
 while left > max or stop > maxBytes do
   local first = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
   if first[1] == id or (left <= max and stop - sizes(first[2]) <= maxBytes) then

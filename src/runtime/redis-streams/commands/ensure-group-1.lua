@@ -3,10 +3,10 @@
 
   KEYS[1] stream
   ARGV[1] group
-  ARGV[2] '$': it gets what is added from now on; '0': also all that the stream holds
+  ARGV[2] '$': it gets later entries only; '0': all entries of the stream as well
 
   Output: 1 when it is new, 0 when it was there.
-  Guarantee: an existing group keeps its position. From Redis 7.0 on a new group knows how many entries lie before it; without that
+  Guarantee: an existing group keeps its position. From Redis 7.0 on a new group knows how many entries lie before it; otherwise
   the server could not tell later how many it has missed.
 ]]
 local create = { 'XGROUP', 'CREATE', KEYS[1], ARGV[1], ARGV[2], 'MKSTREAM' }

@@ -1,10 +1,10 @@
 --[[
-  The id of the newest entry that a stream has ever had.
+  Returns the id of the newest entry a stream has ever had.
 
   KEYS[1] stream
 
   Output: the entry id, 0-0 when there is no such stream.
-  Guarantee: every entry that is added later has a greater id. It is a script because XREVRANGE would also send the entry.
+  Guarantee: entries added later have greater ids. It is a script because XREVRANGE would also send the entry.
 ]]
 local info = redis.pcall('XINFO', 'STREAM', KEYS[1])
 if info.err then return '0-0' end

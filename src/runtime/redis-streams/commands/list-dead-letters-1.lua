@@ -2,9 +2,9 @@
   Reads a page of the dead letters, newest first, without their payloads: each may have a MiB.
 
   KEYS[1] stream of the dead letters
-  ARGV[1] where to begin, as XREVRANGE takes it
-  ARGV[2] how many at most
-  ARGV[3] after so many bytes the page ends
+  ARGV[1] start, in the form of XREVRANGE
+  ARGV[2] maximum number
+  ARGV[3] bytes after which the page ends
 
   Output: of each entry the id, and the fields and values except `p`. Empty when there are no more.
 ]]

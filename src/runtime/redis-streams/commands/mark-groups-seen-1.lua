@@ -1,7 +1,7 @@
 --[[
   Marks groups as having a living subscriber.
 
-  KEYS[1] hash: stream, blank, group → when a replica last marked it
+  KEYS[1] hash: stream, blank, group → time of its last mark by a replica
   ARGV[1…] fields
 
   Guarantee: the time is the server's.

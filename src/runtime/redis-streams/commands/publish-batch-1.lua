@@ -4,8 +4,8 @@
   KEYS[1] stream
   ARGV    envelope and payload of each event, alternating
 
-  Output: number (from 1) and error of each event that was not added, alternating.
-  Guarantee: the events are added in their order; one that fails does not stop the others.
+  Output: number (from 1) and error of each event not added, alternating.
+  Guarantee: the events are added in their order; a failed one does not stop the others.
 ]]
 local failed = {}
 for n = 1, #ARGV, 2 do

@@ -1,13 +1,13 @@
 --[[
-  Puts events that waited behind dead letters in an older release back into their stream, each for its group alone.
+  Returns events to their stream that an older release kept behind dead letters, each for its group alone.
 
   KEYS[1] stream
-  KEYS[2] hash: group and key, as JSON, that were held up; a list for each holds the fields of the events that wait, packed
+  KEYS[2] hash: blocked groups and keys, as JSON; a list for each holds the packed fields of its waiting events
   ARGV[1] prefix of the lists
-  ARGV[2] how many events at most
+  ARGV[2] maximum number of events
 
   Output: 1 when there may be more.
-  Guarantee: an event is in its list or in the stream, never in both and never in neither, however many replicas do this.
+  Guarantee: an event is in its list or in the stream, never in both and never in neither, whatever number of replicas do this.
 ]]
 local left = tonumber(ARGV[2])
 for _, place in ipairs(redis.call('HKEYS', KEYS[2])) do

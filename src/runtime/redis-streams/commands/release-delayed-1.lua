@@ -1,12 +1,12 @@
 --[[
-  Moves delayed events of an older release into their streams, when they are due.
+  Moves due events of an older release into their streams.
 
   KEYS[1] sorted set: packed id, stream and last key of the event, and the fields of its entry → when it is due
-  ARGV[1] how many at most
-  ARGV[2] milliseconds after which a member is tried again that cannot be moved
+  ARGV[1] maximum number
+  ARGV[2] pause before a member that cannot be moved is tried again, milliseconds
 
-  Output: how many were moved.
-  Guarantee: an event is in the sorted set or in its stream, never in both and never in neither, however many replicas do this.
+  Output: number of moved events.
+  Guarantee: an event is in the sorted set or in its stream, never in both and never in neither, whatever number of replicas do this.
 ]]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

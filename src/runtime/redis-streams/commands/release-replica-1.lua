@@ -5,7 +5,7 @@
   ARGV[1] token of its holder
 
   Output: 1 when it was the holder's.
-  Guarantee: a name that another process has taken stays its own.
+  Guarantee: a name taken by another process stays its own.
 ]]
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0

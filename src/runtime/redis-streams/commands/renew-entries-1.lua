@@ -1,15 +1,15 @@
 --[[
-  Sets the idle time of pending entries: 0 to keep them from others, a long one to let the next one that claims have them.
+  Sets the idle time of pending entries: 0 keeps them from others, a long one gives them to the next replica that claims.
 
   KEYS[1] stream
   ARGV[1] group
-  ARGV[2] consumer that has them
+  ARGV[2] consumer with these entries
   ARGV[3] idle time, milliseconds
   ARGV[4…] entry ids
 
-  Output: the ids whose idle time was set.
-  Guarantee: entries that are acknowledged, or claimed by another consumer, are left alone. Delivery counts stay as they are, except
-  that a released entry starts again: it has ended no process.
+  Output: the ids of the changed entries.
+  Guarantee: acknowledged entries, and entries claimed by another consumer, are left alone. Delivery counts do not change, except for a
+  released entry: its count starts again, since it has ended no process.
 ]]
 local set = {}
 for index = 4, #ARGV do

@@ -3,11 +3,11 @@
 
   KEYS[1] stream of the dead letters
   KEYS[2] stream of its event
-  ARGV[1] entry id of the letter
+  ARGV[1] entry id of the dead letter
   ARGV[2] its group
 
-  Output: 1 when it was moved, 0 when there is no such letter or no such group any more.
-  Guarantee: the letter is in one of the two streams, and only once in that of its event, even if two replicas replay it at a time.
+  Output: 1 when it was moved, 0 when the dead letter or the group is gone.
+  Guarantee: the dead letter is in one of the two streams, and only once in the stream of its event, even if two replicas replay it at a time.
 ]]
 local entry = redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1])[1]
 local letter = {}

@@ -1,15 +1,15 @@
 --[[
-  Destroys the groups of a stream that had no subscriber for long, and names the groups without a living subscriber.
+  Destroys the groups of a stream without a subscriber for a long time, and names the groups without a living subscriber.
   Groups of single threads (with an `@`) are left alone: they end with their replica.
 
   KEYS[1] stream
-  KEYS[2] hash: stream, blank, group → when a replica last marked it as seen; stream → the last check
-  ARGV[1] milliseconds after which a group is destroyed
-  ARGV[2] milliseconds after which its subscriber counts as gone
-  ARGV[3] milliseconds since the last check after which no replica ran: that time does not count
+  KEYS[2] hash: stream, blank, group → time of its last mark by a replica; stream → time of the last check
+  ARGV[1] milliseconds without a mark after which a group is destroyed
+  ARGV[2] milliseconds without a mark after which its subscriber counts as gone
+  ARGV[3] milliseconds since the last check that prove that no replica ran: this time does not count
 
-  Output: for each such group: name, 1 when it was destroyed, milliseconds since it was last seen, entries that waited for it.
-  Guarantee: a group that is marked meanwhile stays. A group that was never marked counts as seen now.
+  Output: for each such group: name, 1 when it was destroyed, milliseconds since it was last seen, number of its waiting entries.
+  Guarantee: a group marked meanwhile stays. A group never marked before counts as marked now.
 ]]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

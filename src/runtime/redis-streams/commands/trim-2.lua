@@ -1,17 +1,17 @@
 --[[
-  Removes the entries of a stream that no group needs any more, and reports what groups have lost by a cap.
+  Removes the entries of a stream no group needs any more, and reports entries lost to groups by a cap.
 
   KEYS[1] stream
-  KEYS[2] hash: stream → how many of its entries had been removed at the last call
-  ARGV[1] how many entries it may hold, '' for any number: the oldest beyond that are cut even when a group needs them
-  ARGV[2] milliseconds for which a stream without groups keeps its entries
+  KEYS[2] hash: stream → number of its entries removed before the last call ended
+  ARGV[1] maximum number of entries, '' for any number: the oldest above it are cut even when a group needs them
+  ARGV[2] age below which a stream without groups keeps its entries, milliseconds
 
-  Output: how many entries were removed because nobody needs them; how many were cut; then for each group that has lost some:
-  name, about how many were never delivered to it, how many are pending and cannot be delivered again.
-  Guarantee: without a cap no entry is removed that is pending or not yet delivered in a group. Each loss is reported once, to
-  the first caller. A cut by others is noticed from Redis 7.0 on, as long as the group has not read past it.
+  Output: number of entries removed because no group needs them; number of entries cut; then for each group with losses:
+  name, approximate number never delivered to it, number pending that cannot be delivered again.
+  Guarantee: without a cap, entries pending or not yet delivered in a group stay. Each loss is reported once, to the first
+  caller. A cut by others is noticed from Redis 7.0 on, as long as the group has not read past it.
 ]]
-local LIMIT = 500000 -- a backlog that is freed at once must not hold up the server
+local LIMIT = 500000 -- one large backlog must not block the server
 
 local function isBelow(a, b)
   local aMs, aSeq = a:match('^(%d+)-(%d+)$')
@@ -56,7 +56,7 @@ end
 local output = { 0, 0 }
 local told = tonumber(redis.call('HGET', KEYS[2], KEYS[1]) or '0')
 
--- Entries that are gone and were not trimmed here were needed by a group, unless every group is past them.
+-- Missing entries not trimmed here were needed by a group, unless every group is past them.
 local function tellLosses(cut)
   local removed = added and added - redis.call('XLEN', KEYS[1])
   if cut == 0 and not (removed and removed > told) then
@@ -67,7 +67,7 @@ local function tellLosses(cut)
   for _, group in ipairs(groups) do
     local missed, pending = 0, 0
     if isBelow(after(group['last-delivered-id']), first) then
-      -- Redis 7.0 counts the entries that it delivered to a group, not those that the group is past: after a loss the count is too low.
+      -- Redis 7.0 counts the entries delivered to a group, not the entries the group is past: after a loss the count is too low.
       missed = removed and group['entries-read'] and math.max(0, removed - math.max(told, group['entries-read'])) or cut
     end
     if group.pending > 0 then
