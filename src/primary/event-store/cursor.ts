@@ -1,4 +1,4 @@
-// How far a group has been read, and which of its keys are blocked.
+// Reading position of a group, and its blocked keys.
 import type { GroupKind } from '../../transport/store-changes.ts'
 
 /** A group of the store. */
@@ -37,36 +37,36 @@ export type KeyState = 'open' | 'behind' | 'parked'
 /** A key with deliveries in hand, or a blocked key. */
 export interface Key {
   readonly key: string
-  /** On a server: the slot that its rows are in; -1 elsewhere. */
+  /** On a server: the slot of its rows; -1 elsewhere. */
   slot: number
   state: KeyState
   /** Deliveries in hand. */
   inHand: number
-  /** The row of it that has begun and has no outcome yet; 0: none. Negative once EVENT_STORE_BROKEN is reported. */
+  /** The row of the key in a handler; 0: none. Negative once EVENT_STORE_BROKEN is reported. */
   running: number
   /** Rows of the key up to this place have been handed out. */
   last: number
-  /** Ids of the dead letters it waits for. */
+  /** Ids of the dead letters blocking it. */
   readonly deadLetters: Set<string>
-  /** Rows that were left out since it is parked, and the place of the last of them: a row that is read again counts once. */
+  /** Number of rows skipped while it is blocked, and the place of the last one: a row read again counts once. */
   waiting: number
   waitingTo: number
 }
 
-/** What waits behind dead letters. */
+/** Backlog behind dead letters. */
 export interface Parked {
   keys: number
-  /** Rows that were left out, as far as is known. */
+  /** Known number of skipped rows. */
   rows: number
 }
 
-/** How far one group has been read. */
+/** Reading position of one group. */
 export class Cursor {
   readonly group: Group
   state: CursorState = 'behind'
   /** Last place read: rows up to it are in hand, settled, or of blocked keys. */
   after = 0
-  /** The same for the page that is on its way: meanwhile `after` may go back. */
+  /** The same for the page being read: `after` may go back meanwhile. */
   reading = 0
   /** Grows when a row returns: a page being read may lack it. */
   version = 0
@@ -76,13 +76,13 @@ export class Cursor {
   /** Average payload of a row in the last page, bytes. */
   rowBytes = 0
   readonly keys = new Map<string, Key>()
-  /** Keys that are `parked`. */
+  /** Keys in state `parked`. */
   readonly parked = new Set<Key>()
-  /** Keys that are `behind`. */
+  /** Keys in state `behind`. */
   readonly behind = new Set<Key>()
-  /** Dead letters that keys wait for. */
+  /** Dead letters blocking keys. */
   readonly #byDeadLetter = new Map<string, Key>()
-  /** Of all groups: whoever publishes asks for it. */
+  /** Backlog of all groups, for the limits of publishers. */
   #total: Parked
 
   constructor(group: Group, total: Parked) {
@@ -129,7 +129,7 @@ export class Cursor {
     this.#total.rows++
   }
 
-  /** Nobody takes its rows any more: what waits for it counts no more. */
+  /** The group has no subscriber: its backlog no longer counts. */
   retire(): void {
     this.#total.keys -= this.parked.size
     for (const { waiting } of this.parked) this.#total.rows -= waiting
@@ -142,7 +142,7 @@ export class Cursor {
     this.forgetIfIdle(key)
   }
 
-  /** @param place of the dead letter: its replay has that place again */
+  /** @param place of the dead letter, used again by its replay */
   park(key: Key, deadLetter: string, place: number): void {
     key.state = 'parked'
     key.deadLetters.add(deadLetter)
@@ -153,7 +153,7 @@ export class Cursor {
     this.behind.delete(key)
   }
 
-  /** The dead letter is replayed or deleted. @returns true when a key goes on */
+  /** A dead letter is replayed or deleted. @returns true if this unblocks a key */
   unpark(deadLetter: string): boolean {
     const key = this.#byDeadLetter.get(deadLetter)
     if (key === undefined) return false
@@ -164,7 +164,7 @@ export class Cursor {
     return true
   }
 
-  /** Another process has the slot: its keys are known anew when it is back. What is in hand of them still counts. */
+  /** Another process has the slot: its keys are loaded again when it returns. Rows in hand still count. */
   dropKeysOf(slot: number): void {
     for (const key of this.keys.values()) {
       if (key.slot !== slot) continue

@@ -4,16 +4,16 @@ import type { LogDatabase } from '../../runtime/event-store/database.ts'
 
 /** Channel of the notifications of processes that share a database. */
 const CHANNEL = 'heddle_log'
-/** How long news is gathered for one notification, milliseconds. */
+/** Time for which news is gathered for one notification, milliseconds. */
 const GATHER_MS = 5
 /** With more names than this, the others read all groups. A notification holds 8,000 bytes. */
 const NAMES_MAX = 64
 
-/** What has changed. */
+/** News for the other members. */
 export interface News {
   /** Events of these names have been committed; null: of any. */
   events: readonly string[] | null
-  /** When the first delayed row is due, milliseconds since the epoch; 0: there is no new one. */
+  /** Time of the first delayed row, milliseconds since the epoch; 0: no new one. */
   dueMs: number
   /** Members or their groups have changed, or a slot is free. */
   members: boolean
@@ -86,7 +86,7 @@ export class Doorbell {
     if (this.#events.size > 0 || this.#dueMs > 0 || this.#members || this.#letters) this.#tell()
   }
 
-  /** Tells the others at once that this member leaves. */
+  /** Notifies the others at once that this member leaves. */
   sayLast(): Promise<void> {
     this.#members = true
     return this.#notify()

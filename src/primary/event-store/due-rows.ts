@@ -4,13 +4,13 @@ import type { Clock, Timer } from '../../core/schedule/clock.ts'
 import type { Settler } from './settler.ts'
 import type { SqlStore } from './sql-store.ts'
 
-/** How often it checks whether somebody has set the clock, milliseconds. */
+/** Interval of the checks for a changed clock, milliseconds. */
 const LOOK_MS = 250
 /** Smaller changes of the clock are corrections, milliseconds. */
 const JUMP_MS = 1000
 /** How far two threads' readings of the clock may be apart, milliseconds. */
 const MARGIN_MS = 100
-/** Rows of earlier processes whose new times move with the clock, at most. */
+/** Maximum number of rows of earlier processes whose new times move with the clock. */
 const NOTED_MAX = 10_000
 
 export interface DueRowsParts {
@@ -39,7 +39,7 @@ export class DueRows {
   /** Both clocks and the last row at the last look. */
   #seen = { nowMs: 0, steadyMs: 0, last: 0 }
   #isLooking = false
-  /** Rows of earlier processes whose time this process has noted. */
+  /** Rows of earlier processes with times set by this process. */
   readonly #noted = new Set<number>()
 
   constructor(parts: DueRowsParts) {
@@ -69,7 +69,7 @@ export class DueRows {
     this.#wait()
   }
 
-  /** Others may have stored rows that wait. */
+  /** Other members may have stored delayed rows. */
   async again(): Promise<void> {
     if (this.#state === 'waiting') await this.first()
   }
@@ -110,7 +110,7 @@ export class DueRows {
     this.#parts.settler.promote(nowMs)
   }
 
-  // ── a clock that is set changes no delay ──────────────────────────────────
+  // ── a changed clock changes no delay ──────────────────────────────────────
 
   async #look(): Promise<void> {
     if (this.#isLooking || this.#state === 'ended') return

@@ -1,4 +1,4 @@
-// Rows stored before their groups: published while plugins boot, or right after somebody has subscribed.
+// Assigns rows stored before their groups: published while plugins boot, or right after a new subscription.
 import { type Clock, pause } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
@@ -10,9 +10,9 @@ import type { SqlStore } from './sql-store.ts'
 
 /** Maximum time between counting a subscription and its message to the primary, milliseconds. */
 const MESSAGE_MAX_MS = 1000
-/** Inserts that began before the groups were known have ended after this time, milliseconds. */
+/** Time after which inserts begun before the groups were known have ended, milliseconds. */
 const INSERT_MAX_MS = 120_000
-/** Pause before something is stored again, milliseconds. */
+/** Pause before a failed write is repeated, milliseconds. */
 const RETRY_MS = 1000
 
 export interface EarlyRowsParts {
@@ -39,7 +39,7 @@ type State = 'booting' | 'known'
 export class EarlyRows {
   readonly #parts: EarlyRowsParts
   #state: State = 'booting'
-  /** Number of subscriptions after the boot that the hub knows. */
+  /** Number of later subscriptions known to the hub. */
   #subscriptions = 0
   #stored: Promise<void> = Promise.resolve()
   /** When the groups were stored, by the steady clock; infinite while some are not. */
@@ -55,7 +55,7 @@ export class EarlyRows {
     return this.#store()
   }
 
-  /** A thread has counted a subscription, and the hub knows it now. @returns null if the group is stored with those of the boot */
+  /** A thread has counted a subscription, and the hub knows it now. @returns null if the group is stored with the groups of the boot */
   subscribed(): Promise<void> | null {
     this.#subscriptions++
     return this.#state === 'known' ? this.#store() : null
@@ -66,7 +66,7 @@ export class EarlyRows {
     const subscriptions = this.#subscriptions
     this.#storedMs = Number.POSITIVE_INFINITY
     const store = async (): Promise<void> => {
-      // A late one has been counted already.
+      // A late subscription is counted already.
       const stored = Math.min(subscriptions, memory.subscriptions)
       await this.#noteStored(stored)
       memory.groupsStored(stored)
@@ -76,14 +76,14 @@ export class EarlyRows {
     return this.#stored
   }
 
-  /** On a server: lets other processes assign rows that waited for these groups. */
+  /** On a server: lets other processes assign rows waiting for these groups. */
   async #noteStored(subscriptions: number): Promise<void> {
     const { members, clock, isEnded } = this.#parts
     for (; members !== null && !isEnded(); await pause(clock, RETRY_MS)) {
       try {
         return await members.store.subscriptionsStored(subscriptions)
       } catch {
-        // The look of the membership reports why.
+        // The check of the membership reports why.
       }
     }
   }
@@ -94,13 +94,13 @@ export class EarlyRows {
     const { memory, clock, isEnded } = this.#parts
     await until(() => memory.areGroupsStored || isEnded(), clock.steadyMs() + MESSAGE_MAX_MS, { clock })
     if (memory.areGroupsStored || isEnded()) return
-    // A thread died before it could say that somebody subscribes.
+    // A thread died before it could report its subscription.
     this.#subscriptions = memory.subscriptions
     await this.#noteStored(this.#subscriptions)
     memory.groupsStored(this.#subscriptions)
   }
 
-  /** Gives rows to their groups, if some wait. */
+  /** Gives waiting rows to their groups. */
   async assign(): Promise<void> {
     const { store, reader } = this.#parts
     if (this.#state === 'booting' || !(await store.hasUnassigned())) return
@@ -108,7 +108,7 @@ export class EarlyRows {
     reader.rangAll()
   }
 
-  /** Called now and then. */
+  /** Must be called regularly. */
   async look(): Promise<void> {
     const { clock, memory } = this.#parts
     if (clock.steadyMs() - this.#storedMs > INSERT_MAX_MS) memory.forgetLater()

@@ -30,23 +30,23 @@ import type { EventStoreOptions } from './store-options.ts'
 import { StoreTrial } from './store-trial.ts'
 import { StoredRecords } from './stored-records.ts'
 
-/** How long events are still given to a broker at the end, milliseconds. */
+/** Time for which events are still sent to a broker at the end, milliseconds. */
 const RELAY_END_MS = 1000
-/** How long a start waits until its groups are stored, milliseconds. */
+/** Time for which a start waits for its groups to be stored, milliseconds. */
 const GROUPS_STORED_MS = 5000
 /** Pause before the store is opened again, milliseconds. */
 const REOPEN_MS = 1000
-/** How often it checks groups, counts rows and tries what failed, milliseconds. */
+/** Interval at which it checks groups, counts rows and repeats failed work, milliseconds. */
 const LOOK_MS = 1000
-/** How often rows for a broker that nobody has any more are looked for, milliseconds. */
+/** Interval at which it looks for rows for a broker that no process has any more, milliseconds. */
 const RELAYED_MS = 10_000
-/** How long a start waits for the file, milliseconds: a process that is ending holds it a little longer. */
+/** Time for which a start waits for the file, milliseconds: a process that is ending holds it a little longer. */
 const CLAIM_MS = 1000
 /** Every commit has succeeded or failed after this time, milliseconds. */
 const COMMIT_MAX_MS = 30_000
 /** Rows of one page on a server: each page is a round trip. */
 const SERVER_PAGE_ROWS = 256
-/** A row runs alone after this many crashes; after more under the guardian, which knows what was running. */
+/** A row runs alone after this many crashes. Under the guardian, which knows the running handlers, it takes more. */
 const SUSPECT_CRASHES = 3
 const GUARDED_SUSPECT_CRASHES = 6
 
@@ -80,7 +80,7 @@ export class EventStore {
   readonly #rows: RowCount
   readonly #early: EarlyRows
   readonly #records: StoredRecords
-  /** On a server: this process among those that share the database. */
+  /** On a server: membership among the processes that share the database. */
   readonly #members: Membership | null
   #state: State = 'new'
   #hasNotedStart = false
@@ -205,12 +205,12 @@ export class EventStore {
     return prepareTables(this.#options.log.database, this.#options.mayMakeTables, () => this.#claimFile())
   }
 
-  /** Why nothing can be stored; null if it can. */
+  /** Reason why nothing can be stored; null if it can. */
   get fault(): string | null {
     return this.#fault ?? this.#trial.fault ?? this.#members?.fault ?? null
   }
 
-  /** True while another process has the file: no transaction of this one can publish. */
+  /** True while another process has the file: transactions of this process cannot publish. */
   get isTaken(): boolean {
     return this.#isTaken
   }
@@ -305,7 +305,7 @@ export class EventStore {
       this.reader.add(BROKER_GROUP)
       this.#members?.slots.add(BROKER_GROUP)
     }
-    // A database that takes no changes does not hold up the start.
+    // A database that refuses changes does not delay the start.
     await withTimeout(stored, GROUPS_STORED_MS, undefined, this.#clock)
     if (memory.recipients !== 'later') await this.#early.assign()
     await this.#due.open(this.hand.lastBefore)
@@ -318,7 +318,7 @@ export class EventStore {
     this.#lookTimer = this.#clock.every(LOOK_MS, () => this.#look()).unref()
   }
 
-  /** Reads the rows of a group from now on, except those of blocked keys. */
+  /** Starts reading the rows of a group, except rows of blocked keys. */
   async #take(group: Group): Promise<void> {
     const parked = await this.#store.parkedKeys(group.id)
     // It may have gone meanwhile.
@@ -393,7 +393,7 @@ export class EventStore {
     return null
   }
 
-  /** Takes part in a group, now that it is stored. */
+  /** Takes part in a stored group. */
   #share(group: Group): void {
     const { slots, doorbell } = this.#members!
     this.reader.add(group)
@@ -502,7 +502,7 @@ export class EventStore {
 
   // ── end ───────────────────────────────────────────────────────────────────
 
-  /** Reads nothing more: this process ends, and what the hub gives up stays in the store. */
+  /** Stops reading: this process ends. Deliveries the hub gives up stay in the store. */
   end(): void {
     this.#state = 'ended'
     this.hand.end()
@@ -512,7 +512,7 @@ export class EventStore {
     this.#clock.cancel(this.#lookTimer)
   }
 
-  /** Writes the remaining outcomes. The next process delivers what is left. */
+  /** Writes the remaining outcomes. The next process delivers the remaining rows. */
   async close(deadlineMs: number): Promise<void> {
     this.end()
     const clock = this.#clock

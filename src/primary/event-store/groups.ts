@@ -8,17 +8,17 @@ import type { NewGroup } from './server-store.ts'
 import type { Settler } from './settler.ts'
 import type { SqlStore } from './sql-store.ts'
 
-/** How long rows are kept for a group that no process has, milliseconds: seven days. */
+/** Time for which rows are kept for a group without a process, milliseconds: seven days. */
 export const GROUP_KEPT_MS = 604_800_000
-/** How often `seen_ms` of the groups that are here is written, milliseconds. */
+/** Interval at which `seen_ms` of present groups is written, milliseconds. */
 const SEEN_EVERY_MS = 3_600_000
-/** How often absent groups are checked, milliseconds. */
+/** Interval of the checks of absent groups, milliseconds. */
 const LOOK_MS = 30_000
 /** Shortest time between two warnings about absent groups, milliseconds. */
 const TOLD_EVERY_MS = 60_000
-/** Share of EVENT_BUS_MAX_STORED that rows of absent groups may take: publishers need the rest. */
+/** Share of EVENT_BUS_MAX_STORED for rows of absent groups: publishers need the rest. */
 const ABSENT_SHARE = 0.5
-/** Name of the group that all temporary subscribers of an event have together. */
+/** Name of the group shared by all temporary subscribers of an event. */
 const TEMPORARY = ''
 
 /**
@@ -32,7 +32,7 @@ interface Entry extends Omit<Group, 'id'> {
   id: number
   readonly kind: GroupKind
   state: 'joining' | 'here' | 'absent' | 'elsewhere'
-  /** When a process last had it, milliseconds since the epoch. */
+  /** Time a process last had it, milliseconds since the epoch. */
   seenMs: number
 }
 
@@ -46,9 +46,9 @@ export interface GroupsParts {
   maxStored: number
   /** Called when the rows of a group are to be read. */
   onHere: (group: Group) => void
-  /** Called for groups that are not stored yet. */
+  /** Called for groups not stored yet. */
   onNew: () => void
-  /** On a server: stores groups of this process. Resolves with their numbers, however long that takes; null: this process ends. */
+  /** On a server: stores groups of this process. Resolves with their numbers, with no time limit; null: this process ends. */
   join?: (groups: readonly NewGroup[]) => Promise<number[] | null>
   /** Called when a group has no subscriber here any more. */
   onGone?: (group: Group) => void
@@ -59,12 +59,12 @@ const isOwn = ({ state }: Entry): boolean => state === 'here' || state === 'join
 
 const idOf = (event: string, name: string, kind: Group['kind']): string => `${event}\0${kind}\0${name}`
 
-/** Writes who subscribes to `heddle_group`, and tells the reader which groups to read. */
+/** Writes the subscribed groups to `heddle_group`, and tells the reader which groups to read. */
 export class Groups implements GroupWatcher {
   readonly #parts: GroupsParts
   readonly #entries = new Map<string, Entry>()
   readonly #byEvent = new Map<string, Entry[]>()
-  /** On a server, by event: how many groups belong to other processes alone. */
+  /** On a server, by event: number of groups of other processes alone. */
   #ofOthers: ReadonlyMap<string, number> = new Map()
   #nextId = 1
   /** Until all subscribers of the boot are known, nothing is written. */
@@ -81,7 +81,7 @@ export class Groups implements GroupWatcher {
     this.#parts = parts
   }
 
-  /** Loads the groups of earlier processes, and again after a start that has failed. Their broadcasts and temporary subscribers ended with them. */
+  /** Loads the groups of earlier processes, and again after a failed start. Their broadcasts and temporary subscribers ended with them. */
   async load(): Promise<void> {
     const stored = await this.#parts.store.groups()
     this.#ofOthers = await this.#parts.store.groupsOfOthers()
@@ -120,7 +120,7 @@ export class Groups implements GroupWatcher {
     else this.#byEvent.set(event, others)
   }
 
-  /** Returns how many rows an event makes, those of absent groups and of the broadcasts of other processes included. */
+  /** Returns the number of rows an event makes, including rows of absent groups and of other processes' broadcasts. */
   countOf(event: string): number {
     return (this.#byEvent.get(event)?.length ?? 0) + (this.#ofOthers.get(event) ?? 0)
   }
@@ -143,7 +143,7 @@ export class Groups implements GroupWatcher {
 
   joined(): void {}
 
-  /** @param isForGood it has unsubscribed: nothing waits for it */
+  /** @param isForGood it has unsubscribed: no rows are kept for it */
   left(event: string, name: string, isForGood: boolean): void {
     const entry = this.#entries.get(idOf(event, name, 'group'))
     if (!isForGood || this.#state === 'booting' || entry === undefined) return
@@ -207,12 +207,12 @@ export class Groups implements GroupWatcher {
     }
   }
 
-  /** On a server: resolves when the groups that are here are stored. */
+  /** On a server: resolves when the present groups are stored. */
   get areJoined(): Promise<unknown> {
     return this.#joined
   }
 
-  /** Groups of one turn are stored together. */
+  /** Stores all groups of one turn of the loop together. */
   #join(entry: Entry): void {
     entry.state = 'joining'
     entry.seenMs = this.#parts.clock.nowMs()
@@ -241,9 +241,9 @@ export class Groups implements GroupWatcher {
     this.#parts.settler.group({ id, event, group: name, kind, seenMs })
   }
 
-  // ── groups that are absent ────────────────────────────────────────────────
+  // ── absent groups ─────────────────────────────────────────────────────────
 
-  /** Drops groups that are absent for too long, and warns about rows of absent groups. */
+  /** Drops groups absent for too long, and warns about rows of absent groups. */
   async look(): Promise<void> {
     const { clock, maxStored, store, report } = this.#parts
     const nowMs = clock.nowMs()

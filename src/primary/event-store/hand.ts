@@ -1,4 +1,4 @@
-// The stored deliveries that the hub has, and what becomes of them.
+// Stored deliveries in the hub, and their outcomes.
 import { Numbered } from '../../core/collections/numbered.ts'
 import type { Clock } from '../../core/schedule/clock.ts'
 import type { NotedDelivery } from '../../transport/store-changes.ts'
@@ -12,7 +12,7 @@ import type { Settler } from './settler.ts'
 import type { OwnedSlot } from './slots.ts'
 import type { StoredDelivery } from './store.ts'
 
-/** A delivery that is tried again later than this leaves the hub until then, milliseconds. */
+/** Pause above which a delivery leaves the hub until its next attempt, milliseconds. */
 const RETRY_LEAVES_MS = 1000
 
 /**
@@ -31,13 +31,13 @@ interface Held {
   readonly cursor: Cursor
   readonly key: string | null
   readonly bytes: number
-  /** On a server: the slot that it is in. */
+  /** On a server: its slot. */
   readonly slot: OwnedSlot | undefined
   state: RowState
-  /** Deliveries of it in the hub that have not ended: several of a broadcast, and of temporary subscribers. */
+  /** Number of its deliveries open in the hub: several for a broadcast, and for temporary subscribers. */
   open: number
   isBegun: boolean
-  /** The row as it is stored while a death is noted that has not happened; else null. */
+  /** The stored row while a death is noted in advance; otherwise null. */
   trial: StoredDelivery | null
   /** An attempt has failed. */
   isTried: boolean
@@ -62,14 +62,14 @@ export interface HandParts {
   onParking?: (letter: string, isStored: boolean) => void
 }
 
-/** What is in hand: from the moment in which a row is given to the hub until its end is committed. */
+/** The rows in hand: each from its handover to the hub until its outcome is committed. */
 export class Hand implements EventSource {
   readonly isBroker = false
   readonly #parts: HandParts
   readonly #held = new Numbered<Held>()
-  /** Replays of dead letters by the number of their rows, and since when they run, milliseconds since the epoch. */
+  /** Replays of dead letters by row number, with their start, milliseconds since the epoch. */
   readonly #replays = new Map<number, number>()
-  /** Rows with a death noted that has not happened, until they are given. */
+  /** Rows with a death noted in advance, until they are handed out. */
   readonly #trials = new Map<number, StoredDelivery>()
   /** Last row of earlier processes. */
   lastBefore = 0
@@ -92,7 +92,7 @@ export class Hand implements EventSource {
 
   // ── to the hub ────────────────────────────────────────────────────────────
 
-  /** Gives the hub a row. @returns false when nobody takes it now */
+  /** Gives the hub a row. @returns false if it has no subscriber now */
   give(cursor: Cursor, row: StoredDelivery): boolean {
     const { hub } = this.#parts
     const { event, seq, expiresMs, slot, replayedMs } = row
@@ -103,7 +103,7 @@ export class Hand implements EventSource {
     }
     if (replayedMs !== undefined) this.#replays.set(seq, replayedMs)
     const shares = this.#sharesOf(cursor, row)
-    // It may be here again later. A broadcast without a subscriber ends.
+    // Its subscriber may return. A broadcast without a subscriber ends.
     if (shares.length === 0 && cursor.group.kind === 'group') return false
     const trial = this.#trials.get(seq) ?? null
     const held: Held = {
@@ -139,7 +139,7 @@ export class Hand implements EventSource {
     return null
   }
 
-  /** Gives a row to the message broker. @param send told what to call when the broker has it */
+  /** Gives a row to the message broker. @param send receives the callbacks for the broker's answer */
   relay(
     cursor: Cursor,
     { seq, place, event, slot }: StoredDelivery,
@@ -161,7 +161,7 @@ export class Hand implements EventSource {
     this.#add(held)
     send(
       () => this.#ended(held),
-      // It stays in the store, and is tried again by the next process.
+      // It stays in the store, and the next process tries it again.
       () => this.#remove(seq),
     )
     return true
@@ -196,7 +196,7 @@ export class Hand implements EventSource {
     return Math.max(deaths, ...plugins.map((plugin) => deathsOf(event.id, plugin, sinceMs)))
   }
 
-  // ── what the hub tells ────────────────────────────────────────────────────
+  // ── outcomes from the hub ─────────────────────────────────────────────────
 
   accepted({ event }: Delivery): void {
     this.#held.get(event.seq)!.open++
@@ -223,7 +223,7 @@ export class Hand implements EventSource {
     return false
   }
 
-  /** Returns deliveries of the slot that no handler has begun to the store. */
+  /** Returns unstarted deliveries of the slot to the store. */
   takeBack(slot: OwnedSlot): void {
     this.#parts.hub.takeBack((seq) => this.#held.get(seq)?.slot === slot)
   }
@@ -266,7 +266,7 @@ export class Hand implements EventSource {
     return this.#leaves(held, delivery, 0)
   }
 
-  /** On a server: what failed in a slot that another process should have, or has, is tried again there. */
+  /** On a server: a failed delivery of a slot assigned to or owned by another process is tried again there. */
   #leaves(held: Held, delivery: Delivery, retryMs: number): boolean {
     const { slot } = held
     if (slot === undefined || slot.state === 'held') return false
@@ -281,7 +281,7 @@ export class Hand implements EventSource {
     return true
   }
 
-  /** Without the death that is noted while the row runs alone. */
+  /** Without the death noted in advance for a row that runs alone. */
   #untried({ trial }: Held, delivery: Delivery): Delivery {
     return trial === null ? delivery : { ...delivery, deaths: delivery.deaths - 1 }
   }
@@ -317,7 +317,7 @@ export class Hand implements EventSource {
     const held = this.#held.get(delivery.event.seq)
     if (held === undefined) return
     const { kind } = held.cursor.group
-    // Broadcasts and temporary subscribers that have gone take no more.
+    // Departed broadcasts and temporary subscribers take no more.
     if (!isDone && (kind === 'group' || this.#isEnding)) return this.#return(held, delivery)
     this.#ended(held)
   }
@@ -346,7 +346,7 @@ export class Hand implements EventSource {
     if (!this.#isEnding) this.#parts.reader.back(cursor.group.id, place, key)
   }
 
-  /** The hub is done with it. It is in hand until that is committed. */
+  /** The hub is done with it. The row is in hand until the outcome is committed. */
   #settles(held: Held, state: 'settling' | 'leaving' = 'settling'): void {
     const { reader } = this.#parts
     held.state = state
@@ -382,9 +382,9 @@ export class Hand implements EventSource {
     if (state === 'leaving') this.#back(held)
   }
 
-  // ── rows that processes may have died of ──────────────────────────────────
+  // ── rows that may have crashed processes ──────────────────────────────────
 
-  /** Notes a death more of a row: the process may die of it, and then the next one knows. Resolves when that is committed. */
+  /** Notes one more death before a row runs: if the process dies of it, the next one knows. Resolves after the commit. */
   async note(row: StoredDelivery): Promise<StoredDelivery> {
     const noted = { ...row, deaths: row.deaths + 1 }
     // Its slot is not released before the death is taken back.
@@ -399,7 +399,7 @@ export class Hand implements EventSource {
     this.#parts.settler.note({ seq, attempt, deaths, error, isBegun, retryMs, dueMs: 0 }, slot)
   }
 
-  /** Takes the noted death of a row back if the row was not given. */
+  /** Takes back the death noted in advance if the row was not handed out. */
   untried(seq: number): void {
     const trial = this.#trials.get(seq)
     if (trial === undefined) return
@@ -412,7 +412,7 @@ export class Hand implements EventSource {
     if (slot !== undefined) this.#parts.onLeft?.(slot)
   }
 
-  /** The process ends in order: what it still has in hand, it has not died of. */
+  /** Takes back the deaths noted in advance: the process ends in order. */
   takeBackTrials(): void {
     for (const { trial } of this.#held.items()) if (trial !== null) this.#noteTrial(trial, trial.deaths - 1)
     for (const seq of [...this.#trials.keys()]) this.untried(seq)
@@ -424,12 +424,12 @@ export class Hand implements EventSource {
 
   // ── replays ───────────────────────────────────────────────────────────────
 
-  /** A dead letter is a row of its group again. @param sinceMs milliseconds since the epoch */
+  /** A dead letter is a row of its group again. @param sinceMs start of the replay, milliseconds since the epoch */
   replaying(seq: number, sinceMs: number): void {
     this.#replays.set(seq, sinceMs)
   }
 
-  /** From now on what the hub gives up stays in the store. */
+  /** Leaves deliveries the hub gives up in the store from now on. */
   end(): void {
     this.#isEnding = true
   }

@@ -1,15 +1,15 @@
-// The number up to which no row can become visible any more.
+// Finds the row number below which no further row can become visible.
 import type { Row } from '../../contracts/db.ts'
 import type { Clock } from '../../core/schedule/clock.ts'
 import type { LogDatabase } from '../../runtime/event-store/database.ts'
 import { DRAWING_TRANSACTIONS } from '../../runtime/event-store/server-tables.ts'
 
-/** How long a number may not be decided until it is asked which transactions draw numbers, milliseconds. */
+/** Time a number may stay undecided before the open transactions are checked for draws of numbers, milliseconds. */
 const HELD_MS = 30
 /** Maximum number of marks during a long transaction: above it, every second one is dropped. */
 const MARKS_MAX = 256
 
-/** The last number drawn, the oldest open transaction, and a new transaction id: whoever has drawn numbers before has a lower id. */
+/** The last number drawn, the oldest open transaction, and a new transaction id: transactions with earlier draws have lower ids. */
 export const HORIZON = {
   from: 'pg_current_snapshot() AS s',
   last: "coalesce(pg_sequence_last_value('heddle_delivery_seq'), 0)",
@@ -18,7 +18,7 @@ export const HORIZON = {
 } as const
 const ASK = `SELECT ${HORIZON.last} AS last, ${HORIZON.oldest} AS oldest, ${HORIZON.next} AS next FROM ${HORIZON.from}`
 
-/** What a statement says of the numbers at its snapshot. */
+/** State of the numbers at the snapshot of a statement. */
 export interface HorizonView {
   last: number
   oldest: string
@@ -27,18 +27,18 @@ export interface HorizonView {
 
 /**
  * A row's number is drawn before its commit, so a lower one may become visible after a higher one. An INSERT gets its transaction id before it draws
- * numbers. So once all transactions have ended that were open when a number was the last one drawn, no row up to that number is missing.
+ * numbers. Mark the last number drawn: once all transactions open at that time have ended, no row up to that number is missing.
  */
 export class Horizon {
   readonly #database: () => LogDatabase
   readonly #clock: Clock
   #decided = 0
-  /** The same, as other statements have found: for statements that begin now. */
+  /** The same, from the results of other statements: for statements that begin now. */
   #found = 0
   #last = 0
-  /** Numbers that were the last ones drawn, each with a transaction that began later, and when that was, by the steady clock. */
+  /** Marks: the last number drawn at a time by the steady clock, each with a transaction that began later. */
   #marks: Mark[] = []
-  /** Some transaction is open for long: with each statement it is asked which of them draw numbers. Most have not. */
+  /** True during a long transaction: each statement then checks which open transactions draw numbers. Most have drawn none. */
   #isHeld = false
   #isAsking = false
 
@@ -47,7 +47,7 @@ export class Horizon {
     this.#clock = clock
   }
 
-  /** A statement begins whose view is given to `seen`. */
+  /** Called before a statement whose view is given to `seen`. */
   begin(): void {
     this.#decided = Math.max(this.#decided, this.#found)
     if (this.#isHeld && !this.#isAsking) void this.#askWhoDraws()
@@ -58,7 +58,7 @@ export class Horizon {
     return this.seen((await this.#database().queryOne<HorizonView & Row>(ASK))!)
   }
 
-  /** @param view of one statement @returns the number up to which every row is visible to it, or never will be */
+  /** @param view of one statement @returns the number up to which all its rows are visible or never will be */
   seen({ last: lastDrawn, oldest: oldestOpen, next: newest }: HorizonView): number {
     const atMs = this.#clock.steadyMs()
     // Drawn before this statement, so before its transaction began.
@@ -88,7 +88,7 @@ export class Horizon {
         drawing.every(({ xid, is_known }) => is_known === true && (xid === null || !isBefore(Number(xid), next)))
       for (const mark of marks) if (isOver(mark)) this.#found = Math.max(this.#found, mark.last)
     } catch {
-      // Pages look again at more rows meanwhile.
+      // Pages read more rows again meanwhile.
     }
     this.#isAsking = false
   }
@@ -100,5 +100,5 @@ interface Mark {
   readonly atMs: number
 }
 
-/** @param xid the lower half of an id: those that are open are no further apart */
+/** @param xid the lower half of an id: open ones differ by less than its range */
 const isBefore = (xid: number, next: bigint): boolean => ((Number(next & 0xffff_ffffn) - xid) | 0) > 0

@@ -5,7 +5,7 @@ import type { Horizon } from './horizon.ts'
 import type { Reader } from './reader.ts'
 import type { Slots } from './slots.ts'
 
-/** New rows behind the cursors, at a new place and at an old one, and the groups that have unread rows. */
+/** New rows behind the cursors, at a new place and at an old one, and the groups with unread rows. */
 const LATE = `SELECT d.grp, d.slot, d.seq, coalesce(d.place, d.seq) AS place, d.key FROM unnest($2::int[], $3::bigint[]) AS c (grp, after)
     JOIN heddle_delivery AS d ON d.grp = c.grp AND coalesce(d.place, d.seq) <= c.after AND coalesce(d.place, d.seq) > $1::bigint WHERE d.due_ms = 0
   UNION ALL
@@ -33,12 +33,12 @@ export interface LateRowsParts {
   isInHand: (seq: number) => boolean
 }
 
-/** Looks for late rows of idle groups: no page is read that would find them. */
+/** Looks for late rows of idle groups: reading pages would not find them. */
 export class LateRows {
   readonly #parts: LateRowsParts
   /** Rows up to this `seq` are not looked at again. */
   #seen = 0
-  /** Rows that left the hand during the look. */
+  /** Rows that left the hand during the search. */
   readonly #left = new Set<number>()
   #isLooking = false
 

@@ -1,17 +1,17 @@
-// The lease of this process among those that share a database, and its view of the other leases.
+// The lease of this process among the processes that share a database, and its view of the other leases.
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { Clock } from '../../core/schedule/clock.ts'
 import type { LogDatabase } from '../../runtime/event-store/database.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { Processes } from './process-identity.ts'
 
-/** How long a member counts as alive after its last renewal, seconds. */
+/** Time a member counts as alive after its last renewal, seconds. */
 const LEASE_S = 10
-/** How often it is renewed, milliseconds. */
+/** Interval between two renewals, milliseconds. */
 export const RENEW_MS = 1000
-/** Nothing begins this long after the last renewal, milliseconds: less than the lease, so that nobody else has begun it. */
+/** Time since the last renewal after which nothing begins, milliseconds: less than the lease, so that no other process has begun it. */
 const TRUSTED_MS = 8000
-/** How long a lapsed lease is watched, milliseconds: after an outage of the server, its member may still renew it. */
+/** Time for which a lapsed lease is watched, milliseconds: after an outage of the server, its member may still renew it. */
 const LAPSED_MS = 2500
 /** A lease without a renewal for this long is over even before its end, milliseconds: somebody may have set the server's clock back. */
 const STILL_MS = 3000 * LEASE_S
@@ -120,7 +120,7 @@ export class Lease {
     return this.#parts.database().query<Member>(OTHERS)
   }
 
-  /** Returns the members that have certainly ended, or whose lease is over. */
+  /** Returns the members with a lapsed lease, or known to have ended. */
   deadOf(members: readonly Member[]): Member[] {
     const nowMs = this.#parts.clock.steadyMs()
     if (nowMs - this.#lookedMs > BLIND_MS) this.#seen.clear()
@@ -142,7 +142,7 @@ export class Lease {
     this.#state = 'left'
   }
 
-  /** Lets a member that was removed before it delivered anything get another number. */
+  /** Lets a member get another number if it was removed before it delivered anything. */
   reset(): void {
     this.#state = 'out'
     this.#seen.clear()

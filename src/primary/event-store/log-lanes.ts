@@ -1,4 +1,4 @@
-// Chooses the thread that writes changes of the store.
+// Chooses the thread for changes of the store.
 import type { EventLog } from '../../runtime/event-store/event-log.ts'
 import { writeStoreChanges } from '../../runtime/event-store/write-changes.ts'
 import type { StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
@@ -18,7 +18,7 @@ export class LogLanes {
   #batch = 0
 
   /**
-   * @param lanes lanes that take work
+   * @param lanes lanes open for work
    * @param log the primary's, used while there is no lane
    */
   constructor(lanes: () => readonly Lane[], log: EventLog) {
@@ -27,7 +27,7 @@ export class LogLanes {
   }
 
   write(changes: StoreChanges): Promise<StoreAnswer> {
-    // It waits for a server without holding up anything.
+    // Waiting for a server does not block the primary.
     if (this.#log.isOnServer) return this.#writeHere(changes)
     let best: Lane | undefined
     for (const lane of this.#lanes()) {

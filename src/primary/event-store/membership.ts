@@ -1,4 +1,4 @@
-// Coordinates this process with others that share the database: looks once a second, and tells the others what changed.
+// Coordinates this process with others that share the database: checks once a second, and notifies the others of changes.
 import { messageOf } from '../../core/errors/description.ts'
 import { type Clock, nextTurn, type Timer } from '../../core/schedule/clock.ts'
 import { withTimeout } from '../../core/schedule/waiting.ts'
@@ -13,14 +13,14 @@ import type { Reader } from './reader.ts'
 import { ServerStore } from './server-store.ts'
 import { Slots, type SlotsParts } from './slots.ts'
 
-/** How often members, slots and late rows are checked, milliseconds. */
+/** Interval of the checks of members, slots and late rows, milliseconds. */
 const LOOK_MS = 1000
 const NOT_RENEWED = 'the event log cannot be used: the lease of this process has not been renewed for 8 s'
 /** A slow check rests this many times as long as it took. */
 const REST = 10
-/** How often rows of deleted groups are deleted, milliseconds. */
+/** Interval at which rows of deleted groups are deleted, milliseconds. */
 const ORPHANS_MS = 60_000
-/** How long a process that ends waits to tell the others, milliseconds. */
+/** Time a process that ends waits to notify the others, milliseconds. */
 const LEAVE_MS = 1000
 
 export interface MembershipParts {
@@ -35,7 +35,7 @@ export interface MembershipParts {
   reader: () => Reader
   isInHand: (seq: number) => boolean
   slots: Pick<SlotsParts, 'suspects' | 'suspectsOfKey' | 'onTaken' | 'onDraining' | 'onGone' | 'written'>
-  /** Called with the time of a row that waits for it, milliseconds since the epoch; 0: unknown, look again. */
+  /** Called with the time of a waiting row, milliseconds since the epoch; 0: unknown, look again. */
   onDue: (dueMs: number) => void
   /** Called when others have removed this member. */
   onLost: () => void
@@ -58,7 +58,7 @@ export class Membership {
   #isLooking = false
   #mustLookAgain = false
   #others = 0
-  /** Why the lease cannot be renewed, and why the look fails. */
+  /** Errors of the lease's renewal and of the check. */
   readonly #faults = new Map<'lease' | 'look', string>()
   /** By the steady clock. */
   #lateAtMs = 0
@@ -88,13 +88,13 @@ export class Membership {
     this.doorbell = new Doorbell({ database, clock, member, onNews: (news) => this.#hear(news) })
   }
 
-  /** Why the database cannot be used; null if it can. */
+  /** Reason why the database cannot be used; null if it can. */
   get fault(): string | null {
     const [fault = null] = this.#faults.values()
     return fault ?? (this.lease.state === 'held' && !this.lease.isValid ? NOT_RENEWED : null)
   }
 
-  /** Number of processes that share the database, as far as is known. */
+  /** Known number of processes that share the database. */
   get size(): number {
     return this.#others + 1
   }
@@ -116,7 +116,7 @@ export class Membership {
     this.store.rowsLeft(seqs)
   }
 
-  /** Tells the others about an event committed here. @param dueMs when it is due, milliseconds since the epoch; 0: at once */
+  /** Notifies the others of an event committed here. @param dueMs its due time, milliseconds since the epoch; 0: at once */
   ring(event: string, dueMs: number): void {
     if (this.#others === 0) return
     if (dueMs > 0) this.doorbell.later(dueMs)
@@ -137,7 +137,7 @@ export class Membership {
     void this.look()
   }
 
-  /** Beside the look, which may take long: a process that is only busy keeps its slots. */
+  /** Separate from the check, which may take long: a busy process keeps its slots. */
   async #renew(): Promise<void> {
     const { lease } = this
     if (lease.state !== 'held' || this.#isRenewing) return
@@ -235,7 +235,7 @@ export class Membership {
       })
       this.#lateAtMs = clock.steadyMs() + REST * (clock.steadyMs() - startMs) - LOOK_MS
     } catch {
-      // The next look tries again.
+      // The next check tries again.
     }
     this.#isLateRunning = false
   }
@@ -244,7 +244,7 @@ export class Membership {
   async #lookAtLetters(): Promise<void> {
     const { clock, reader } = this.#parts
     const startMs = clock.steadyMs()
-    // Those not committed yet would look deleted.
+    // Uncommitted ones would look deleted.
     const blocking = [...reader().blocking()].filter(({ letter }) => !this.storing.has(letter))
     if (this.#areLettersRunning || blocking.length === 0 || startMs < this.#lettersAtMs) return
     this.#areLettersRunning = true
@@ -253,7 +253,7 @@ export class Membership {
       for (const { cursor, letter } of blocking) if (!still.has(letter)) reader().unpark(cursor.group.id, letter)
       this.#lettersAtMs = clock.steadyMs() + REST * (clock.steadyMs() - startMs) - LOOK_MS
     } catch {
-      // The next look tries again.
+      // The next check tries again.
     }
     this.#areLettersRunning = false
   }
@@ -265,12 +265,12 @@ export class Membership {
     await this.store.deleteOrphans()
   }
 
-  /** Takes no more slots, and releases each as soon as nothing of it is in hand. */
+  /** Takes no more slots, and releases each one without rows in hand. */
   end(): void {
     this.slots.end()
   }
 
-  /** Leaves what remains to the others, or to the next process. */
+  /** Leaves the remaining rows to the others, or to the next process. */
   async leave(): Promise<void> {
     const { clock } = this.#parts
     this.#cancelTimers()

@@ -1,22 +1,22 @@
-// Which process this is, and whether another one of this machine is dead.
+// Identifies this process, and detects dead processes of this machine.
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 
-/** Identifies a process among all that may use one store. */
+/** Identity of a process, unique in its store. */
 export interface ProcessIdentity {
   readonly host: string
   readonly pid: number
-  /** The system and, in a container, the container, in which the pid means this process; null where that cannot be told. */
+  /** The system and, in a container, the container where the pid is valid; null if unknown. */
   readonly scope: string | null
-  /** When it started, in ticks of the system: a pid is used again. Null where that cannot be told. */
+  /** Start time, in ticks of the system: pids are used again. Null if unknown. */
   readonly started: string | null
 }
 
-/** What a process of a shared store knows of itself and of the others. */
+/** Identities and life signs of the processes of a shared store. */
 export interface Processes {
-  /** This one, as JSON for the others. */
+  /** Identity of this process, as JSON for the others. */
   own(): string
-  /** True only for one that has certainly ended. @param identity what it has written of itself */
+  /** True only for a process that has certainly ended. @param identity its own JSON */
   isKnownDead(identity: string): boolean
 }
 
@@ -31,7 +31,7 @@ export function ownIdentity(): ProcessIdentity {
   return { host: hostname(), pid: process.pid, scope: scopeOf(), started: startOf(process.pid) }
 }
 
-/** The process that a text names; empty for one that no process of this service has written. */
+/** Returns the process of a JSON text; empty for a text of another origin. */
 export function identityIn<Identity extends ProcessIdentity = ProcessIdentity>(text: string): Partial<Identity> {
   try {
     return Object(JSON.parse(text)) as Partial<Identity>
@@ -40,7 +40,7 @@ export function identityIn<Identity extends ProcessIdentity = ProcessIdentity>(t
   }
 }
 
-/** True only for a process of this same system that has certainly ended. */
+/** True only for an ended process of this same system. */
 export function isKnownDead({ host, pid, scope, started }: Partial<ProcessIdentity>): boolean {
   if (host !== hostname() || scope !== scopeOf() || pid === undefined || !Number.isSafeInteger(pid) || pid < 1)
     return false
@@ -53,7 +53,7 @@ export function isKnownDead({ host, pid, scope, started }: Partial<ProcessIdenti
   }
 }
 
-/** Two containers may have one host name and the same pids: the boot and the namespace of pids tell them apart. Linux alone. */
+/** Two containers may have one host name and the same pids: the boot id and the pid namespace tell them apart. Linux only. */
 function scopeOf(): string | null {
   try {
     return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()} ${readlinkSync('/proc/self/ns/pid')}`
@@ -62,7 +62,7 @@ function scopeOf(): string | null {
   }
 }
 
-/** Null when there is no such process, or it has ended and only its parent has not looked yet. */
+/** Returns null for a missing process, and for an ended one its parent has not collected yet. */
 function startOf(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')

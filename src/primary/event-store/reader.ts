@@ -1,4 +1,4 @@
-// Reads the deliveries of each group in their order, and gives the hub as many as it has room for.
+// Reads the deliveries of each group in order, and gives the hub as many as it has room for.
 import { messageOf } from '../../core/errors/description.ts'
 import { type Clock, nextTurn, pause } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
@@ -9,22 +9,22 @@ import { type DeliveryStore, isMalformed, type MalformedRow, type Page, type Sto
 
 /** Rows of one page. The primary has requests to serve between two. */
 const PAGE_ROWS = 128
-/** Payloads of one page, bytes, as far as the page before tells. */
+/** Maximum payload bytes of one page, estimated from the previous page. */
 const PAGE_BYTES = 4 << 20
-/** Pages that are read in one turn of the loop, where they are short. */
+/** Maximum number of short pages read in one turn of the loop. */
 const TURN_PAGES = 8
-/** Deliveries of one group in the hub at most. What more there is waits in the store. */
+/** Maximum number of deliveries of one group in the hub. The rest waits in the store. */
 export const GROUP_MAX = 1024
-/** Deliveries of one key in the hub at most: behind one that is slow or tried again, other keys of the group go on. */
+/** Maximum number of deliveries of one key in the hub: behind a slow or retried one, other keys of the group continue. */
 export const KEY_MAX = 16
-/** While more than so many ends are not committed, nothing is read: after a crash all of them are delivered again. */
+/** Number of uncommitted outcomes above which reading pauses: after a crash all of them are delivered again. */
 const SETTLING_MAX = 16_384
-/** Share of EVENT_BUS_MAX_QUEUE, and of the bytes that the hub may hold, for what is read. */
+/** Share of EVENT_BUS_MAX_QUEUE, and of the hub's bytes, for rows of the store. */
 const SHARE = 0.5
 const MAX_BYTES = HUB_MAX_PENDING_BYTES * SHARE
-/** Pause before the store is read again that could not be read, milliseconds. */
+/** Pause after a failed read, milliseconds. */
 const RETRY_MS = 250
-/** A suspect that has not ended by then, and did not end the process, does not hold up the others, milliseconds. */
+/** Time after which an unfinished suspect no longer delays the others, milliseconds. */
 const TRIED_MS = 10_000
 
 export interface ReaderParts {
@@ -32,34 +32,34 @@ export interface ReaderParts {
   clock: Clock
   /** EVENT_BUS_MAX_QUEUE. */
   maxQueue: number
-  /** Rows of one page, where each is a way there and back; PAGE_ROWS when left out. */
+  /** Rows of one page, if each page is a round trip. Default PAGE_ROWS. */
   pageRows?: number
-  /** True for a row that the hub has, or whose end is not committed. */
+  /** True for a row in the hub, or with an uncommitted outcome. */
   isInHand: (seq: number) => boolean
-  /** True for a row that processes may have died of: it is given alone. */
+  /** True for a row processes may have died of: it runs alone. */
   isSuspect: (row: StoredDelivery) => boolean
   /** Writes one more death before the row runs alone. Resolves after the commit. */
   note: (row: StoredDelivery) => Promise<StoredDelivery>
-  /** Takes that death back if the row was not given. */
+  /** Takes that death back if the row was not handed out. */
   untried: (seq: number) => void
   /** True when it has ended, or has failed. */
   isTried: (seq: number) => boolean
-  /** Gives the hub a row. @returns false when nobody takes it now: it stays in the store */
+  /** Gives the hub a row. @returns false if it has no subscriber now: it stays in the store */
   give: (cursor: Cursor, row: StoredDelivery) => boolean
   onMalformed: (row: MalformedRow) => void
   report: (level: 'WARNING' | 'INFO', message: string) => void
 }
 
-/** What is in hand of all groups. */
+/** Rows in hand, of all groups. */
 export interface Load {
   /** In the hub. */
   deliveries: number
   bytes: number
-  /** The hub is done with them, and that is not committed. */
+  /** Rows the hub is done with, before their commit. */
   settling: number
 }
 
-/** A row that is given alone, and how far its key was read by then. */
+/** A row that runs alone, and the reading position of its key at that time. */
 interface Trial {
   readonly cursor: Cursor
   readonly row: StoredDelivery
@@ -73,8 +73,8 @@ function keyStateOf({ keys }: Cursor, { event }: StoredDelivery): { state: KeySt
 }
 
 /**
- * Reads one page after another of the groups that are behind. A group gets no more than is free of the room of all: one that is slow leaves
- * room for the others, however many rows wait for it.
+ * Reads one page after another of the groups that are behind. A group gets at most the free part of the shared room: a slow one leaves
+ * room for the others, whatever its backlog.
  * Source of this rule: A. K. Choudhury and E. L. Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", 1998.
  */
 export class Reader {
@@ -83,20 +83,20 @@ export class Reader {
   readonly #parts: ReaderParts
   readonly #cursors = new Map<number, Cursor>()
   readonly #byEvent = new Map<string, Cursor[]>()
-  /** Cursors with something to be read, and room for it. */
+  /** Cursors with unread rows and room. */
   readonly #due = new Set<Cursor>()
-  /** Rows that have left the hand while a page was on its way: the page may still have them. */
+  /** Rows that left the hand during the read of a page: the page may still have them. */
   readonly #left = new Set<number>()
   #state: 'closed' | 'idle' | 'reading' | 'ended' = 'closed'
   #isFailing = false
-  /** Rows that are given one after another. */
+  /** Suspects, run one after another. */
   readonly #trials: Trial[] = []
 
   constructor(parts: ReaderParts) {
     this.#parts = parts
   }
 
-  /** From now on it reads. */
+  /** Starts reading. */
   open(): void {
     if (this.#state !== 'closed') return
     this.#state = 'idle'
@@ -109,7 +109,7 @@ export class Reader {
 
   // ── groups ────────────────────────────────────────────────────────────────
 
-  /** Somebody takes the rows of the group from now on: they are read from the first one. */
+  /** The group has a subscriber: its rows are read from the first one. */
   add(group: Group): Cursor {
     let cursor = this.#cursors.get(group.id)
     if (cursor !== undefined) return cursor
@@ -122,7 +122,7 @@ export class Reader {
     return cursor
   }
 
-  /** Nobody takes its rows any more: they stay in the store. */
+  /** The group has no subscriber any more: its rows stay in the store. */
   remove(group: Group): void {
     const cursor = this.#cursors.get(group.id)
     if (cursor === undefined) return
@@ -138,7 +138,7 @@ export class Reader {
     return this.#cursors.values()
   }
 
-  /** Slots of a group are this process's from now on, or no longer: all of it is read again from the first row that is not in hand. */
+  /** This process has gained or lost slots of a group: all of it is read again from the first row not in hand. */
   reset(group: number): void {
     const cursor = this.#cursors.get(group)
     if (cursor === undefined) return
@@ -151,7 +151,7 @@ export class Reader {
     return this.#cursors.get(group)
   }
 
-  // ── what there is to read ─────────────────────────────────────────────────
+  // ── rows to read ──────────────────────────────────────────────────────────
 
   /** Rows of an event have been committed. */
   rang(event: string): void {
@@ -164,7 +164,7 @@ export class Reader {
     if (cursor !== undefined) this.#ready(cursor)
   }
 
-  /** A thread is gone: nobody knows what it has committed last. */
+  /** A thread is gone: its last commits are unknown. */
   rangAll(): void {
     for (const cursor of this.#cursors.values()) this.#ready(cursor)
   }
@@ -176,18 +176,18 @@ export class Reader {
     this.#schedule()
   }
 
-  /** A key goes on: it is read from its first row that has not been given. */
+  /** A key is unblocked: it is read from its first row not handed out. */
   keyReady(cursor: Cursor): void {
     if (!this.#isHere(cursor) || cursor.state === 'trying') return
     this.#due.add(cursor)
     this.#schedule()
   }
 
-  /** The end of a row is committed, or it stays in the store: a page that is on its way may still have it. */
+  /** The outcome of a row is committed, or it stays in the store: a page being read may still have it. */
   gone(seq: number): void {
     if (this.#state === 'reading') this.#left.add(seq)
     if (this.load.settling !== SETTLING_MAX) return
-    // Nothing was read while there were more.
+    // Reading paused above this number.
     for (const cursor of this.#cursors.values()) {
       if (cursor.state === 'full') cursor.state = 'behind'
       if (cursor.state === 'behind' || cursor.behind.size > 0) this.#due.add(cursor)
@@ -210,7 +210,7 @@ export class Reader {
     }
     const isBehind = cursor.state === 'full' || cursor.behind.size > 0
     if (!isBehind || cursor.state === 'trying' || !this.#isHere(cursor)) return
-    // Half of a page at least, unless it has nothing more to do.
+    // At least half a page, unless the group is idle.
     const room = this.#roomOf(cursor)
     if (room < Math.min(PAGE_ROWS / 2, cursor.inHand + 1)) return
     if (cursor.state === 'full') cursor.state = 'behind'
@@ -218,7 +218,7 @@ export class Reader {
     this.#schedule()
   }
 
-  /** How many more it may have in hand: one always. */
+  /** Returns the number of further rows it may have in hand: at least one. */
   #roomOf({ inHand, bytes }: Cursor): number {
     if (this.load.settling > SETTLING_MAX) return 0
     const freeBytes = MAX_BYTES - this.load.bytes
@@ -235,7 +235,7 @@ export class Reader {
   #schedule(): void {
     if (this.#state !== 'idle' || this.#due.size === 0) return
     this.#state = 'reading'
-    // What has come in this turn is read together.
+    // Reads all news of this turn together.
     queueMicrotask(() => void this.#run())
   }
 
@@ -267,7 +267,7 @@ export class Reader {
     this.#schedule()
   }
 
-  /** Reads a page of a key that is behind, else of the group. @returns its rows */
+  /** Reads a page of a key that is behind, or of the group. @returns its rows */
   async #serve(cursor: Cursor): Promise<number> {
     if (cursor.state === 'trying') return 0
     const room = this.#roomOf(cursor)
@@ -295,7 +295,7 @@ export class Reader {
     cursor.reading = 0
     const last = suspect ?? page[taken - 1]
     const isAll = suspect === null && taken === page.length && page.length < limit
-    // Else a row has come back meanwhile, from which it is read again.
+    // Otherwise a row has returned meanwhile, and reading starts from it.
     if (cursor.version === version) cursor.after = Math.max(last?.place ?? after, isAll ? readTo : 0)
     if (page.length > 0) cursor.rowBytes = bytesOf(page) / page.length
     if (suspect !== null) this.#try(cursor, suspect)
@@ -308,7 +308,7 @@ export class Reader {
     const page = await this.#parts.store.readKey(cursor.group.id, keyColumnOf(key.key)!, key.last, limit)
     const { taken, suspect } = this.#take(cursor, page, key)
     if (suspect !== null) this.#try(cursor, suspect)
-    // A delivery of it may have become a dead letter meanwhile.
+    // One of its deliveries may have become a dead letter meanwhile.
     if (key.state !== 'behind' || suspect !== null) return page.length
     if (taken > 0) key.last = Math.max(key.last, page[taken - 1]!.place)
     if (taken < page.length) cursor.state = 'full'
@@ -317,8 +317,8 @@ export class Reader {
   }
 
   /**
-   * @param of the key that is read; left out: rows of keys that are blocked are left out
-   * @returns how many of the first rows need not be read again, and the row behind them if that is given alone
+   * @param of the key being read; without it rows of blocked keys are skipped
+   * @returns the number of rows from the first that need not be read again, and the next row if it runs alone
    */
   #take(cursor: Cursor, page: Page, of?: Key): { taken: number; suspect: StoredDelivery | null } {
     for (const [n, row] of page.entries()) {
@@ -326,11 +326,11 @@ export class Reader {
       if (isOver || (of !== undefined && of.state !== 'behind')) return { taken: n, suspect: null }
       if (this.#left.has(row.seq) || this.#parts.isInHand(row.seq)) continue
       if (isMalformed(row)) this.#parts.onMalformed(row)
-      // It is read again behind the one that it waits for.
+      // It is read again, behind the row it waits for.
       else if (row.waits === true) continue
       else if (of !== undefined || this.#mayPass(cursor, row)) {
         if (this.#parts.isSuspect(row)) return { taken: n, suspect: row }
-        // One row always: what is in hand already makes room when it ends.
+        // At least one row: rows in hand make room when they end.
         if (cursor.inHand > 0 && this.load.bytes + row.event.payload.length > MAX_BYTES)
           return { taken: n, suspect: null }
         this.#give(cursor, row)
@@ -343,7 +343,7 @@ export class Reader {
     return this.#cursors.get(cursor.group.id) === cursor
   }
 
-  // ── rows that processes may have died of ──────────────────────────────────
+  // ── rows that may have crashed processes ──────────────────────────────────
 
   #try(cursor: Cursor, row: StoredDelivery): void {
     cursor.state = 'trying'
@@ -351,7 +351,7 @@ export class Reader {
     if (this.#trials.push({ cursor, row, ...keyStateOf(cursor, row) }) === 1) void this.#runTrials()
   }
 
-  /** One after another, of all groups: a death has one possible cause then. */
+  /** Runs them one after another, of all groups: a crash then has one possible cause. */
   async #runTrials(): Promise<void> {
     const { clock, report } = this.#parts
     for (let trial = this.#trials[0]; trial !== undefined && this.#state !== 'ended'; trial = this.#trials[0]) {
@@ -371,12 +371,12 @@ export class Reader {
     }
   }
 
-  /** @returns false when it was not given */
+  /** @returns false if it was not handed out */
   async #runTrial({ cursor, row, state, last }: Trial): Promise<boolean> {
     const { clock, isInHand } = this.#parts
     const noted = await this.#parts.note(row)
     if (!this.#isHere(cursor) || isInHand(row.seq) || this.#state === 'ended') return false
-    // Its key may wait for a dead letter by now, or go on with a row before this one.
+    // A dead letter may block its key by now, or an earlier row of the key may be next.
     const key = keyStateOf(cursor, row)
     if (key.state !== state || key.last < last) return false
     this.#give(cursor, noted)
@@ -393,7 +393,7 @@ export class Reader {
     if (key.state === 'parked') cursor.leftOut(key, place)
     if (key.state !== 'open') return false
     if (place <= key.last) {
-      // It has become visible late, and the group is read again from before it.
+      // It became visible late, and the group is read again from before it.
       this.back(cursor.group.id, place, event.key)
       return false
     }
@@ -417,18 +417,18 @@ export class Reader {
     if (!this.#parts.give(cursor, row)) this.rowLeft(cursor, payload.length, name)
   }
 
-  /** A delivery of the key is a dead letter: its rows are left out. @param place of the dead letter */
+  /** Blocks the key of a new dead letter: its rows are skipped. @param place of the dead letter */
   park(cursor: Cursor, name: string, letter: string, place: number): void {
     cursor.park(cursor.keyOf(name), letter, place)
   }
 
-  /** A dead letter is replayed or deleted: its key is read again from there, unless it waits for another one. */
+  /** A dead letter is replayed or deleted: its key is read again from there, unless another one blocks it. */
   unpark(group: number, letter: string): void {
     const cursor = this.#cursors.get(group)
     if (cursor?.unpark(letter)) this.keyReady(cursor)
   }
 
-  /** A row stays in the store though it was given, or is there again at its old place. */
+  /** A row handed out stays in the store, or is there again at its old place. */
   back(group: number, place: number, name: string | null): void {
     const cursor = this.#cursors.get(group)
     if (cursor === undefined) return
@@ -437,7 +437,7 @@ export class Reader {
       cursor.version++
       return this.#ready(cursor)
     }
-    // Later rows of the key may be in a page that is on its way: they wait for this one.
+    // Later rows of the key may be in a page being read: they wait for this one.
     const key = cursor.keyOf(name)
     key.last = Math.min(key.last, place - 1)
     if (key.state === 'parked') return
@@ -445,12 +445,12 @@ export class Reader {
     this.keyReady(cursor)
   }
 
-  /** A row has become visible behind the last one that was read: of a key all rows from there on are read again. */
+  /** A row has become visible behind the reading position: all later rows of its key are read again. */
   late(group: number, place: number, name: string | null): void {
     const cursor = this.#cursors.get(group)
     if (cursor === undefined || place > Math.max(cursor.after, cursor.reading)) return
     const key = name === null ? undefined : cursor.keys.get(name)
-    // They are read when it goes on.
+    // They are read when the key is unblocked.
     if (key !== undefined && key.state !== 'open' && place > key.last) return
     if (name !== null && key === undefined) cursor.keyOf(name).last = place - 1
     this.back(group, place, name)

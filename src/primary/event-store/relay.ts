@@ -7,13 +7,13 @@ import { type Clock, pause } from '../../core/schedule/clock.ts'
 import { type EventFrame, textOf } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
 
-/** Events that are sent together at most. */
+/** Maximum number of events sent together. */
 const BATCH_MAX = 128
 /** Maximum number of events in memory: the rest waits in the database. */
 const WAITING_MAX = 1024
 /** Pause before events are sent again, milliseconds. */
 const RETRY_MS = 250
-/** An event that is refused for another reason would be refused again. */
+/** Errors that pass: the event is sent again. An event refused for another reason would be refused again. */
 const PASSES_BY_ITSELF = /^(EVENT_BUS_|KV_)/
 
 export interface RelayOptions {
@@ -26,12 +26,12 @@ export interface RelayOptions {
 export interface Relayed {
   /** Its payload is a string of bytes. */
   event: EventFrame
-  /** When it expires, milliseconds since the epoch; 0: never. */
+  /** Expiry, milliseconds since the epoch; 0: never. */
   expiresMs: number
   origin: SubscriberThread | null
-  /** The broker has it. */
+  /** The broker has the event. */
   sent: () => void
-  /** The broker will not take it: it stays in the database. */
+  /** The broker will not take the event: it stays in the database. */
   refused: () => void
 }
 
@@ -96,7 +96,7 @@ export class Relay {
     return this.#options.send({ ...event, payload: textOf(event), ttlMs }, origin)
   }
 
-  /** False when it is to be sent again. */
+  /** False if it must be sent again. */
   #isSettled(relayed: Relayed, outcome: PromiseSettledResult<void>): boolean {
     if (outcome.status === 'fulfilled') {
       relayed.sent()

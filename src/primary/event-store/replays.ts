@@ -1,4 +1,4 @@
-// Dead letters that are replayed or deleted: what that means for the rows of the store.
+// Handles replayed and deleted dead letters: their rows and their keys.
 import type { Queryable } from '../../contracts/db.ts'
 import type { Clock } from '../../core/schedule/clock.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
@@ -25,9 +25,9 @@ export interface ReplaysParts {
 
 export class Replays {
   readonly #parts: ReplaysParts
-  /** Dead letters replayed or deleted recently. */
+  /** Recently replayed or deleted dead letters. */
   readonly #released = new Set<string>()
-  /** Places of dead letters that are being replayed. */
+  /** Places of dead letters with a running replay. */
   readonly #places = new Map<string, number>()
 
   constructor(parts: ReplaysParts) {
@@ -39,7 +39,7 @@ export class Replays {
     return this.#released.has(letter)
   }
 
-  /** Returns the key of a dead letter and how many rows wait behind it. */
+  /** Returns the key of a dead letter and the number of rows blocked by it. */
   async waitingFor(event: string, group: string, key: string): Promise<{ key: string; waiting: number } | object> {
     const { groups, store } = this.#parts
     const id = groups.idOf(event, group)
@@ -70,7 +70,7 @@ export class Replays {
       hand.replaying(seq, clock.nowMs())
       return reader.back(id, place, key)
     }
-    // If this process owns the slot, it reads the row at once; else the owner hears of it.
+    // If this process owns the slot, it reads the row at once; otherwise it notifies the owner.
     members.doorbell.letters()
     reader.late(id, place, key)
     reader.rangGroup(id)

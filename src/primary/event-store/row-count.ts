@@ -1,13 +1,13 @@
-// How many rows are stored: publishers and requests are refused by that.
+// Counts the stored rows, for the limits of publishers and requests.
 import type { Clock } from '../../core/schedule/clock.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { Reader } from './reader.ts'
 import type { SqlStore } from './sql-store.ts'
 
-/** On a file up to this many rows are counted at each look, and how often more are, milliseconds: no other process changes them. */
+/** On a file: number of rows up to which each look counts them, and the interval above it, milliseconds. No other process changes them. */
 const COUNTED_OFTEN = 10_000
 const RECOUNT_MS = 600_000
-/** On a server counting rests this many times as long as it took, for each process. */
+/** On a server: pause between counts as a multiple of their duration, for each process. */
 const COUNT_REST = 20
 
 export interface RowCountParts {
@@ -21,9 +21,9 @@ export interface RowCountParts {
 
 export class RowCount {
   readonly #parts: RowCountParts
-  /** As far as is known. */
+  /** Known number of rows. */
   #rows = 0
-  /** When they are counted again, by the steady clock. */
+  /** Time of the next count, by the steady clock. */
   #countAtMs = 0
 
   constructor(parts: RowCountParts) {
@@ -34,7 +34,7 @@ export class RowCount {
     return this.#rows
   }
 
-  /** @param rows below 0: they have gone */
+  /** @param rows negative for deleted rows */
   add(rows: number): void {
     this.#rows += rows
     this.tell()
@@ -45,7 +45,7 @@ export class RowCount {
     this.#rows = await this.#parts.store.count()
   }
 
-  /** Counts again now and then: outcomes of commits may be unknown, and others store and delete rows. */
+  /** Counts at intervals: outcomes of commits may be unknown, and others store and delete rows. */
   async look(): Promise<void> {
     const { clock, store } = this.#parts
     const startMs = clock.steadyMs()
@@ -67,11 +67,11 @@ export class RowCount {
     return COUNT_REST * members * tookMs
   }
 
-  /** Tells publishers. */
+  /** Writes the count for the publishers. */
   tell(): void {
     const { memory, reader } = this.#parts
     memory.stored = Math.max(0, this.#rows)
-    // Dead letters that block a key are never dropped, so they share the bound of the rows behind them.
+    // Dead letters that block a key are never dropped, so they share the limit of the rows behind them.
     const { rows, keys } = reader.parked
     memory.parked = Math.max(rows, keys)
   }

@@ -17,20 +17,20 @@ import type { GroupPage, Page } from './store.ts'
 // Taken before plugins can replace it.
 const { parse: parseJson } = JSON
 
-/** Rows that waited for the groups of a member, once those are stored or the member is gone. */
+/** Rows that waited for the groups of a member, once the groups are stored or the member is gone. */
 const ASSIGNABLE = `grp < ${BROKER} AND NOT EXISTS (SELECT 1 FROM heddle_member AS m WHERE m.id = ${BROKER} - grp AND m.subscriptions < place)`
 const HAS_ASSIGNABLE = `EXISTS (SELECT 1 FROM heddle_delivery WHERE ${ASSIGNABLE})`
 const ORDER = 'coalesce(place, seq)'
-/** Most rows have none of this: fewer columns are read faster. */
+/** Rare columns: a read of fewer columns is faster. */
 const TRIED = `CASE WHEN attempt = 1 AND deaths = 0 AND crashes = 0 AND expires_ms = 0 AND begun = 0 AND retry_ms = 0 AND error = '' THEN NULL
   ELSE CAST(json_build_array(attempt, deaths, crashes, expires_ms, begun, retry_ms, error) AS text) END`
-/** An older row of the key waits for its groups. Asked with the page: another process may give it them at any moment. */
+/** True if an older row of the key waits for its groups. Part of the page's query: another process may assign it at any moment. */
 const WAITS = `CASE WHEN key IS NOT NULL AND EXISTS (SELECT 1 FROM heddle_delivery WHERE grp < ${BROKER}) THEN EXISTS (
   SELECT 1 FROM heddle_delivery AS o WHERE o.grp < ${BROKER} AND o.due_ms = 0 AND o.event = heddle_delivery.event AND o.key = heddle_delivery.key
     AND o.seq < coalesce(heddle_delivery.place, heddle_delivery.seq)) END`
 const COLUMNS = `seq, place, slot, thread, event_id AS id, event, envelope, payload, key, ${TRIED} AS tried,
   ${WAITS} AS has_older`
-/** Maximum number of rows of a key that may be in hand. */
+/** Maximum number of rows of a key in hand. */
 const KEY_IN_HAND = 64
 const KEY = `SELECT ${COLUMNS}, ${HAS_ASSIGNABLE} AS has_assignable FROM heddle_delivery
   WHERE grp = $1 AND key = $2 AND ${ORDER} > $3 AND due_ms = 0 AND slot = ANY($5::int[]) ORDER BY ${ORDER} LIMIT $4`
@@ -39,15 +39,15 @@ const BEHIND = 'SELECT seq, place, key FROM heddle_delivery WHERE seq = ANY($1::
 const DELIVERY = 'thread, event_id, event, envelope, payload, key, due_ms, expires_ms, crashes'
 
 interface ServerRow extends EventColumns {
-  /** Null where it is `seq`. */
+  /** Null if equal to `seq`. */
   place: number | null
   slot: number
   thread: number
-  /** Null: as it was published. */
+  /** Null: unchanged since publication. */
   tried: string | null
   has_older: boolean | null
 }
-/** Slot of the last row of a page, which is none: see PAGE. */
+/** Slot number that marks the last line of a page, which is no row: see PAGE. */
 const NO_SLOT = -1
 
 const NOT_TRIED: Tried = { attempt: 1, deaths: 0, crashes: 0, expires_ms: 0, begun: 0, retry_ms: 0, error: '' }
@@ -58,7 +58,7 @@ function triedOf(column: string | null): Tried {
   return { attempt, deaths, crashes, expires_ms, begun, retry_ms, error }
 }
 
-/** A group that this process begins to have. */
+/** A group new to this process. */
 export interface NewGroup {
   readonly event: string
   readonly name: string
@@ -67,8 +67,8 @@ export interface NewGroup {
 }
 
 /**
- * The rows of some slots, or of all, in one order: whoever has other slots reads the same part of the index. The last row says what else there is
- * at the same moment: the numbers (as `seq`, `id` and `event`), the rows behind the cursor that are not settled, new ones and new ones at an old
+ * The rows of some slots, or of all, in one order: owners of other slots read the same part of the index. The last line shows the state
+ * at the same moment: the numbers (as `seq`, `id` and `event`), the unsettled rows behind the cursor, new ones and new ones at an old
  * place (`envelope`; with `+ 0` by an index of `seq`), and whether rows wait to be assigned (`payload`).
  */
 const PAGE = `(SELECT ${COLUMNS} FROM heddle_delivery
@@ -96,11 +96,11 @@ export interface ServerStoreParts {
 
 export class ServerStore extends SqlStore {
   readonly #parts: ServerStoreParts
-  /** By group: the place up to which no late row can appear any more. */
+  /** By group: the place below which all late rows have appeared. */
   readonly #examined = new Map<number, number>()
   /** Rows that left the hand while a page was being read. */
   readonly #left = new Set<number>()
-  /** The running read of a page, or look for late rows. */
+  /** The current read of a page, or search for late rows. */
   #turn: Promise<unknown> = Promise.resolve()
 
   constructor(parts: ServerStoreParts) {
@@ -117,7 +117,7 @@ export class ServerStore extends SqlStore {
     for (const seq of seqs) this.#left.add(seq)
   }
 
-  /** Runs one after another. */
+  /** Runs functions one after another. */
   inTurn<T>(run: () => Promise<T>): Promise<T> {
     const turn = this.#turn.then(run)
     this.#turn = turn.catch(() => {})
@@ -125,8 +125,8 @@ export class ServerStore extends SqlStore {
   }
 
   /**
-   * Reports late rows before it returns the page: a publisher may have committed a late row and then the next of its key, and the page may have
-   * that one.
+   * Reports late rows before it returns the page: a publisher may have committed a late row and then the next of its key, and the page may
+   * have the later one.
    */
   override readGroup(group: number, after: number, limit: number): Promise<GroupPage> {
     return this.inTurn(async () => {
@@ -141,7 +141,7 @@ export class ServerStore extends SqlStore {
         const rows = await this.database.query<ServerRow & Row>(PAGE, params)
         const { seq, id, event, envelope: behind, payload: assignable } = rows.pop()!
         if (assignable !== '') {
-          // What its publisher stored before a row of this page is older.
+          // Rows of the same publisher stored before a row of this page are older.
           await this.assign()
           continue
         }
@@ -153,7 +153,7 @@ export class ServerStore extends SqlStore {
     })
   }
 
-  /** Reads from the first row of the key: what is in hand or has left it is left out. */
+  /** Reads from the first row of the key: rows in hand, and rows that have left it, are skipped. */
   override readKey(group: number, key: string, after: number, limit: number): Promise<Page> {
     return this.inTurn(async () => {
       const slots = this.#readable(group)
@@ -164,7 +164,7 @@ export class ServerStore extends SqlStore {
       const isKnown = (seq: number): boolean => isInHand(seq) || this.#left.has(seq)
       const most = limit + KEY_IN_HAND
       const fresh: ServerRow[] = []
-      // Its first row may have become visible since it was read.
+      // Its first row may have become visible since the read.
       let from = 0
       // Any number of rows may be settling. A page without the rest of the key would end its reading.
       for (let read = most; read === most && fresh.length < limit; ) {
@@ -243,7 +243,7 @@ export class ServerStore extends SqlStore {
     }))
   }
 
-  /** Their broadcasts and temporary subscribers. */
+  /** The broadcasts and temporary subscribers of the process. */
   override async groupsOfOthers(): Promise<Map<string, number>> {
     const rows = await this.database.query<{ event: string; count: number }>(
       'SELECT event, count(*) AS count FROM heddle_group WHERE member <> 0 AND member <> $1 GROUP BY event',
@@ -252,7 +252,7 @@ export class ServerStore extends SqlStore {
     return new Map(rows.map(({ event, count }) => [event, Number(count)]))
   }
 
-  /** Stores groups of this process: from the commit on, published events make rows for them. @returns their numbers */
+  /** Stores groups of this process: after the commit, published events make rows for them. @returns their numbers */
   join(groups: readonly NewGroup[]): Promise<number[]> {
     return ownTransaction(this.database, async (tx) => {
       const ids: number[] = []
@@ -277,7 +277,7 @@ export class ServerStore extends SqlStore {
     })
   }
 
-  /** Notes how many subscriptions after the boot have their groups stored: rows that waited for them may be assigned. */
+  /** Stores the number of later subscriptions with stored groups: rows waiting for them may be assigned. */
   async subscriptionsStored(subscriptions: number): Promise<void> {
     await this.database.execute('UPDATE heddle_member SET subscriptions = greatest(subscriptions, $1) WHERE id = $2', [
       subscriptions,
@@ -322,8 +322,8 @@ export class ServerStore extends SqlStore {
   // ── members ───────────────────────────────────────────────────────────────
 
   /**
-   * Removes a member, with the groups that it alone had and their rows.
-   * @param until its lease as it was seen; null: this member itself, which releases its slots
+   * Removes a member, with the groups of this member alone and their rows.
+   * @param until its lease as last read; null: this member itself, which releases its slots
    * @returns false if it was renewed meanwhile, or removed by another member
    */
   removeMember(member: number, until: string | null): Promise<boolean> {
@@ -364,14 +364,14 @@ export class ServerStore extends SqlStore {
     await this.database.execute('DELETE FROM heddle_delivery WHERE grp = ANY($1::int[])', [groups])
   }
 
-  // ── what differs from SQLite ──────────────────────────────────────────────
+  // ── differences from SQLite ───────────────────────────────────────────────
 
   override async lastSeq(): Promise<number> {
     const row = await this.database.queryOne<{ last: number }>(`SELECT ${HORIZON.last} AS last`)
     return Number(row!.last)
   }
 
-  /** In the slots that this process owns. */
+  /** In the slots owned by this process. */
   override async firstDueMs(): Promise<number> {
     const row = await this.database.queryOne<{ due_ms: number | null }>(
       `SELECT min(d.due_ms) AS due_ms FROM heddle_slot AS s CROSS JOIN LATERAL (
@@ -409,7 +409,7 @@ export class ServerStore extends SqlStore {
     return { seq, place }
   }
 
-  /** Returns which of these dead letters still block a key. */
+  /** Returns the ones of these dead letters that still block a key. */
   async stillParked(letters: readonly string[]): Promise<Set<string>> {
     const rows = await this.database.query<{ dead_letter: string }>(
       'SELECT dead_letter FROM heddle_parked WHERE dead_letter IN (SELECT json_array_elements_text($1::json))',
@@ -432,7 +432,7 @@ export class ServerStore extends SqlStore {
     return (await this.database.queryOne(`SELECT 1 AS found FROM heddle_delivery WHERE ${ASSIGNABLE} LIMIT 1`)) !== null
   }
 
-  /** Gives rows that members stored before their groups were known to the groups, at their places. */
+  /** Gives rows stored before the groups of their members to those groups, at their places. */
   override async assign(): Promise<void> {
     const from = DELIVERY.split(', ')
       .map((column) => `d.${column}`)

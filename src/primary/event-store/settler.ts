@@ -17,7 +17,7 @@ import type { OwnedSlot } from './slots.ts'
 // Taken before plugins can replace it.
 const { stringify: toJson } = JSON
 
-/** How long changes are gathered, milliseconds: many deletes cost little more than one. */
+/** Time for which changes are gathered, milliseconds: many deletes cost little more than one. */
 const GATHER_MS = 5
 /** Pause before a failed batch is written again, milliseconds. */
 const RETRY_MS = 250
@@ -32,9 +32,9 @@ export interface SettlerParts {
   log: (level: 'WARNING' | 'INFO' | 'ERROR', message: string) => void
 }
 
-/** After this many refusals of a batch, and each time after as many more, its changes are written one by one. */
+/** Number of refusals of a batch after which its changes are written one by one, again after as many more. */
 const ALONE_EVERY = 4
-/** After this many refusals, a change that is refused while others are accepted is left out. */
+/** Number of refusals after which a change is left out, if others are accepted. */
 const LEFT_OUT_AFTER = 3 * ALONE_EVERY
 
 interface Batch extends StoreChanges {
@@ -59,7 +59,7 @@ const emptyBatch = (): Batch => ({ ...emptyChanges(), leaving: [], slots: new Ma
 
 const NO_ROW: NotedDelivery = { seq: 0, attempt: 1, deaths: 0, error: '', isBegun: false, retryMs: 0, dueMs: 0 }
 
-/** Returns each change alone, in the order of writing. Deletes stay together: they are not refused one by one. */
+/** Returns the changes one by one, in the order of writing. Deletes stay together: they are not refused one by one. */
 const partsOf = ({
   done,
   noted,
@@ -92,11 +92,11 @@ const joined = (parts: readonly StoreChanges[]): StoreChanges => ({
 
 /** Writes one batch after another, each until it is committed. */
 export class Settler {
-  /** Called after a commit, with the rows that leave the hand, and how many of those the store has no more. */
+  /** Called after a commit, with the rows that leave the hand, and the number of them deleted from the store. */
   onCommitted: (seqs: readonly number[], deleted: number) => void = () => {}
-  /** Called with slots that other processes have taken: none of their rows were written. */
+  /** Called with slots taken by other processes: none of their rows were written. */
   onLost: (slots: readonly OwnedSlot[]) => void = () => {}
-  /** Called with the due time of a row that waits from now on, milliseconds since the epoch. */
+  /** Called with the due time of a waiting row, milliseconds since the epoch. */
   onLater: (seq: number, dueMs: number) => void = () => {}
   /** Called with the groups whose due rows were moved; null: unknown, because an answer was lost. */
   onPromoted: (groups: readonly number[] | null) => void = () => {}
@@ -152,7 +152,7 @@ export class Settler {
     this.#schedule()
   }
 
-  /** Resolves when the dead letter is stored, however long that takes. */
+  /** Resolves when the dead letter is stored, with no time limit. */
   deadLetter(letter: StoreChanges['deadLetters'][number], slot?: OwnedSlot): Promise<void> {
     if (letter.seq > 0) this.#isIn(slot, letter.seq)
     this.#next.deadLetters.push(letter)
@@ -233,8 +233,8 @@ export class Settler {
 
   /**
    * Writes each of the changes alone.
-   * @param mayLeaveOut leaves out what is refused while others are accepted: the row stays as it is until the next process
-   * @returns those that were refused
+   * @param mayLeaveOut leaves out refused changes while others are accepted: the row stays unchanged until the next process
+   * @returns the refused changes
    */
   async #writeAlone(changes: StoreChanges, mayLeaveOut: boolean): Promise<StoreChanges> {
     const { write, log } = this.#parts

@@ -59,7 +59,7 @@ export interface SlotsParts {
   onReleased: () => void
 }
 
-/** Takes free slots. Returns the owner before: one that did not release its slot may have died of one of its rows. */
+/** Takes free slots. Returns the previous owner: one of the rows may have killed an owner that did not release its slot. */
 const TAKE = `WITH free AS (
     SELECT s.grp, s.slot, s.member FROM heddle_slot AS s JOIN unnest($2::int[], $3::int[]) AS w (grp, slot) ON s.grp = w.grp AND s.slot = w.slot
     WHERE s.member IS NULL OR s.member = $1 OR NOT EXISTS (SELECT 1 FROM heddle_member WHERE id = s.member)
@@ -67,9 +67,9 @@ const TAKE = `WITH free AS (
   UPDATE heddle_slot AS s SET member = $1, epoch = s.epoch + 1 FROM free
   WHERE s.grp = free.grp AND s.slot = free.slot AND EXISTS (SELECT 1 FROM heddle_member WHERE id = $1)
   RETURNING s.grp, s.slot, s.epoch, free.member`
-/** Maximum number of rows of a slot in which those are looked for that its owner may have had in hand: behind blocked keys there may be any number. */
+/** Maximum number of rows of a slot searched for rows its owner may have had in hand: behind blocked keys there may be any number. */
 const SCANNED_MAX = 16_384
-/** Leaves out what cannot have been in hand: rows of blocked keys, and those far behind others of their keys. */
+/** Skips rows that cannot have been in hand: rows of blocked keys, and rows far behind others of their keys. */
 const SUSPECT = `UPDATE heddle_delivery AS d SET crashes = d.crashes + 1
   FROM unnest($1::int[], $2::int[]) AS t (grp, slot) CROSS JOIN LATERAL (
     SELECT f.seq FROM (SELECT seq, key, coalesce(place, seq) AS place FROM heddle_delivery
@@ -81,7 +81,7 @@ const SUSPECT = `UPDATE heddle_delivery AS d SET crashes = d.crashes + 1
   WHERE d.seq = first.seq`
 const PARKED = `SELECT p.grp, p.slot, p.key, p.dead_letter, d.place FROM heddle_parked AS p JOIN heddle_dead AS d ON d.id = p.dead_letter
   JOIN unnest($1::int[], $2::int[]) AS t (grp, slot) ON p.grp = t.grp AND p.slot = t.slot`
-/** Slots whose TAKE was committed without an answer, and that this member is not to have any more. */
+/** Slots to release: their TAKE was committed without an answer, and they are assigned elsewhere. */
 const RELEASE_UNKNOWN = `UPDATE heddle_slot AS s SET member = NULL FROM unnest($1::int[], $2::int[], $3::bigint[]) AS t (grp, slot, epoch)
   WHERE s.grp = t.grp AND s.slot = t.slot AND s.epoch = t.epoch AND s.member = $4`
 const RELEASE = 'UPDATE heddle_slot SET member = NULL WHERE grp = $1 AND slot = $2 AND epoch = $3 AND member = $4'
@@ -92,13 +92,13 @@ export class Slots {
   readonly #parts: SlotsParts
   /** By group and slot. */
   readonly #owned = new Map<number, Map<number, OwnedSlot>>()
-  /** Groups that processes share, by id. */
+  /** Shared groups, by id. */
   readonly #shared = new Map<number, Group>()
   /** Lost slots with rows still in hand. */
   readonly #lost = new Set<OwnedSlot>()
   readonly #releasing = new Set<OwnedSlot>()
   #isEnding = false
-  /** The members at the last look. */
+  /** The members at the last check. */
   #seen = ''
   #mustLook = true
 
@@ -121,7 +121,7 @@ export class Slots {
 
   // ── groups ────────────────────────────────────────────────────────────────
 
-  /** Adds a shared group: the next look takes its slots. */
+  /** Adds a shared group: the next check takes its slots. */
   add(group: Group): void {
     this.#shared.set(group.id, group)
     this.#mustLook = true
@@ -132,7 +132,7 @@ export class Slots {
     this.#set({ group: id, slot: 0, epoch: 1, state: 'held', inHand: 0 })
   }
 
-  /** Removes a group that has no subscriber here any more. */
+  /** Removes a group without a subscriber here. */
   remove(group: Group): void {
     const isShared = this.#shared.delete(group.id)
     const slots = [...(this.#owned.get(group.id)?.values() ?? [])]
@@ -198,7 +198,7 @@ export class Slots {
       const owner = row.member === null ? null : Number(row.member)
       const owned = this.owned(group, slot)
       if (owned !== undefined && !this.#releasing.has(owned) && (owner !== me || Number(row.epoch) !== owned.epoch)) {
-        // The rows may be older than what this process has done since.
+        // The rows may be older than later changes of this process.
         if (owned.epoch <= Number(row.epoch)) this.lose(owned)
         isComplete = false
         continue
@@ -228,7 +228,7 @@ export class Slots {
     return false
   }
 
-  /** @returns false when some have rows under way */
+  /** @returns false if some have deliveries in flight */
   async #releaseUnknown(rows: readonly SlotRow[]): Promise<boolean> {
     const { database, member, onReleased } = this.#parts
     const idle = rows.filter(({ grp, slot }) => !this.#isUnderWay(Number(grp), Number(slot)))
@@ -266,7 +266,7 @@ export class Slots {
     await this.#open(owned)
   }
 
-  /** Hands out the rows of the slots from now on, except those of blocked keys. */
+  /** Starts reading the rows of the slots, except rows of blocked keys. */
   async #open(slots: readonly OwnedSlot[]): Promise<void> {
     if (slots.length === 0) return
     const lists = [arrayOf(slots.map(({ group }) => group)), arrayOf(slots.map(({ slot }) => slot))]
@@ -327,7 +327,7 @@ export class Slots {
         onReleased()
       }
     } catch {
-      // The next look checks whether it is released, and tries again.
+      // The next check sees whether it is released, and tries again.
     }
     this.#releasing.delete(owned)
     this.#mustLook = true
@@ -338,7 +338,7 @@ export class Slots {
     for (const slots of this.#owned.values()) for (const owned of [...slots.values()]) this.#releaseIfEmpty(owned)
   }
 
-  /** Gives up a slot that another member has taken. */
+  /** Gives up a slot taken by another member. */
   lose(owned: OwnedSlot): void {
     if (owned.state === 'lost' || owned.state === 'released') return
     if (owned.inHand > 0) this.#lost.add(owned)
@@ -367,7 +367,7 @@ const listsOf = (rows: readonly SlotRow[]): [string, string] => [
 ]
 
 /**
- * Returns which member should have each slot of some groups: rendezvous hashing, with no more than its share for each member.
+ * Assigns the slots of some groups to members: rendezvous hashing, with no more than its share for each member.
  * Source: V. Mirrokni, M. Thorup and M. Zadimoghaddam, "Consistent Hashing with Bounded Loads", 2018.
  */
 export function assignments(

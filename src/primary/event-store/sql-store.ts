@@ -17,20 +17,20 @@ import type { GroupKind, GroupRow } from '../../transport/store-changes.ts'
 import type { DeliveryStore, GroupPage, MalformedRow, Page, StoredDelivery } from './store.ts'
 
 const PLACE = 'coalesce(place, seq)'
-/** Somebody else has written what stands behind it, or what is no number: it would end the order of its group. */
+/** Upper bound of places: a foreign row above it, or without a number, would end the order of its group. */
 const LAST_PLACE = 2 ** 52
 export const COLUMNS =
   'seq, coalesce(place, seq) AS place, thread, event_id AS id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes'
-/** With `+`: SQLite would compile a statement anew for each value of a limit, or of a column that it is not to be ordered by. */
+/** With `+`: otherwise SQLite would compile a statement anew for each value of a limit, or of a column outside of ORDER BY. */
 const GROUP = `SELECT ${COLUMNS} FROM heddle_delivery WHERE grp = +$1 AND ${PLACE} > $2 AND ${PLACE} < ${LAST_PLACE} AND due_ms = 0 ORDER BY ${PLACE} LIMIT +$3`
 const KEY = `SELECT ${COLUMNS} FROM heddle_delivery WHERE grp = +$1 AND key = $2 || '' AND ${PLACE} > $3 AND ${PLACE} < ${LAST_PLACE} AND due_ms = 0 ORDER BY ${PLACE} LIMIT +$4`
 
-/** With the number in the text, for the index of these rows. */
+/** With the number in the text: the index of these rows needs it. */
 const HAS_UNASSIGNED = `SELECT 1 AS found FROM heddle_delivery WHERE grp = ${ALL_GROUPS} LIMIT 1`
 /** By the indexes: the rows themselves are much larger. */
 const COUNT = `SELECT (SELECT count(*) FROM heddle_delivery WHERE due_ms = 0) + (SELECT count(*) FROM heddle_delivery WHERE due_ms > 0) AS count`
 const IN_USE = 'in_use'
-/** Groups that the process before had: it wrote that once an hour. */
+/** Groups of the previous process: it wrote the time once an hour. */
 const RECENT_GROUPS = 'SELECT id FROM heddle_group WHERE seen_ms > (SELECT max(seen_ms) FROM heddle_group) - 3600000'
 
 const RAISE_CRASHES = `UPDATE heddle_delivery SET crashes = crashes + 1 WHERE seq IN (
@@ -47,22 +47,22 @@ export interface MovedRow {
 
 /** A change of the system's clock. */
 export interface ClockJump {
-  /** By so much it was set ahead; negative: back. Even. */
+  /** The difference; negative: back. Even. */
   ms: number
-  /** Rows behind this one are of this process. */
+  /** Rows above this number belong to this process. */
   after: number
-  /** Rows up to there whose time this process has noted. */
+  /** Last row with a time set by this process. */
   noted: readonly number[]
-  /** Rows behind this one were stored by the new clock if that was between these two times, milliseconds since the epoch. */
+  /** Rows above this number were stored by the new clock if stored between these two times, milliseconds since the epoch. */
   known: number
   sinceMs: number
   untilMs: number
 }
 
-/** A group as it is stored. */
+/** A group as stored. */
 export interface StoredGroup extends Omit<GroupRow, 'seenMs'> {
   seenMs: number
-  /** Another process has it. */
+  /** True if another process has it. */
   isElsewhere?: boolean
 }
 
@@ -70,7 +70,7 @@ export interface StoredGroup extends Omit<GroupRow, 'seenMs'> {
 export interface ParkedKey {
   key: string
   deadLetter: string
-  /** Of the dead letter in the order of the group. */
+  /** Place of the dead letter in the order of the group. */
   place: number
 }
 
@@ -79,7 +79,7 @@ export class SqlStore implements DeliveryStore {
   readonly #database: () => LogDatabase
   readonly #memory: Pick<LogMemory, 'laterInserts' | 'isLaterOpen'>
   readonly #groupsAreStored: () => Promise<void>
-  /** So many inserts for groups that there will be are known to have theirs. */
+  /** Number of inserts for later groups that are known to have their groups. */
   #assigned = -1
 
   /**
@@ -111,15 +111,15 @@ export class SqlStore implements DeliveryStore {
   async #read(sql: string, params: (string | number)[]): Promise<Page> {
     for (;;) {
       const rows = await this.database.query<DeliveryRow>(sql, params)
-      // Asked after the page: what is older than a row of it has its groups, too.
+      // Asked after the page: rows older than one of the page have their groups as well.
       if (!(await this.hasUnassigned())) return rows.map((row) => deliveryOf(row, row))
       await this.assign()
     }
   }
 
-  // ── what is there at the start ────────────────────────────────────────────
+  // ── state at the start ────────────────────────────────────────────────────
 
-  /** The last number that a row has had. */
+  /** The last row number used. */
   async lastSeq(): Promise<number> {
     const row = await this.database.queryOne<{ seq: number }>(
       "SELECT seq FROM sqlite_sequence WHERE name = 'heddle_delivery'",
@@ -128,10 +128,10 @@ export class SqlStore implements DeliveryStore {
   }
 
   /**
-   * Notes that a process uses the store. Where the one before has ended without order, it may have died of what it had in hand: that is the first
-   * page of each group, without what waits for dead letters or far behind others of its key.
-   * @param page most deliveries of a group in hand
-   * @param ofKey most of one key
+   * Records that a process uses the store. If the previous process crashed, its rows in hand may be the cause: the first page of each
+   * group, without rows behind dead letters or far behind others of their keys.
+   * @param page maximum number of deliveries of a group in hand
+   * @param ofKey maximum number of one key
    */
   noteStart(page: number, ofKey: number): Promise<void> {
     return ownTransaction(this.database, async (tx) => {
@@ -142,7 +142,7 @@ export class SqlStore implements DeliveryStore {
     })
   }
 
-  /** The process ends in order: what is left has nothing to do with it. */
+  /** Records that the process ends in order: the remaining rows are not suspects. */
   async noteEnd(): Promise<void> {
     await this.database.execute('DELETE FROM heddle_log WHERE name = $1', [IN_USE])
   }
@@ -152,7 +152,7 @@ export class SqlStore implements DeliveryStore {
     return Number(row!.count)
   }
 
-  /** When the first row is due that waits for its time; infinite: none waits. */
+  /** Due time of the first delayed row; infinite: none. */
   async firstDueMs(): Promise<number> {
     const row = await this.database.queryOne<{ due_ms: number | null }>(
       `SELECT min(due_ms) AS due_ms FROM heddle_delivery WHERE due_ms > 0 AND due_ms < ${LAST_PLACE}`,
@@ -160,7 +160,7 @@ export class SqlStore implements DeliveryStore {
     return row?.due_ms == null ? Number.POSITIVE_INFINITY : Number(row.due_ms)
   }
 
-  /** Moves what this process has stored by as much as the clock was set, but no dates, and nothing that was stored by the new clock. */
+  /** Moves the delays of this process's rows by the change of the clock, except dates and rows stored by the new clock. */
   async moveDue(jump: ClockJump): Promise<void> {
     const { ms, noted, known, sinceMs, untilMs } = jump
     // No row has the number 0: a server takes no empty list.
@@ -176,14 +176,14 @@ export class SqlStore implements DeliveryStore {
     })
     const exceptFresh = fresh.length === 0 ? '' : ` AND seq NOT IN (${fresh.map(({ seq }) => seq).join()})`
     await this.database.execute(
-      // A lifetime gets no shorter: the clock may be set ahead again when the row is no longer here.
+      // A lifetime gets no shorter: the clock may be set ahead again after the row is gone.
       `UPDATE heddle_delivery SET due_ms = due_ms + $1, expires_ms = CASE expires_ms WHEN 0 THEN 0 ELSE expires_ms + $2 END
        WHERE ${waiting}${exceptFresh}`,
       [ms, Math.max(0, ms)],
     )
   }
 
-  /** A condition that rows of this process alone fulfil. */
+  /** A condition for rows of this process alone. */
   protected ofThisProcess({ after }: ClockJump): string {
     return `seq > ${after}`
   }
@@ -205,7 +205,7 @@ export class SqlStore implements DeliveryStore {
     }))
   }
 
-  /** By event: how many groups belong to other processes alone. A file has one process. */
+  /** By event: number of groups of other processes alone. A file has one process. */
   async groupsOfOthers(): Promise<Map<string, number>> {
     return new Map()
   }
@@ -220,7 +220,7 @@ export class SqlStore implements DeliveryStore {
       try {
         return [{ key: keyOf(key)!, deadLetter: dead_letter, place: Number(place) }]
       } catch {
-        // Somebody else has written it: it blocks no key of ours.
+        // A foreign row: it blocks no key of ours.
         return []
       }
     })
@@ -234,7 +234,7 @@ export class SqlStore implements DeliveryStore {
     return Number(row!.count)
   }
 
-  /** Makes a dead letter a row again, at its place, or at the end where it has none. */
+  /** Makes a dead letter a row again, at its place, or at the end if it has none. */
   async moveIn(tx: Queryable, letter: string, group: number, frame: EventFrame, nowMs: number): Promise<MovedRow> {
     const dead = await tx.queryOne<{ place: number }>('SELECT place FROM heddle_dead WHERE id = $1', [letter])
     const { rows } = await tx.execute<{ seq: number }>(
@@ -246,7 +246,7 @@ export class SqlStore implements DeliveryStore {
     return { seq, place: Number(dead!.place || seq) }
   }
 
-  /** The dead letter blocks its key no longer, and is the row `seq`. */
+  /** Unblocks the key of the dead letter, now the row `seq`. */
   protected async replayBegins(tx: Queryable, letter: string, seq: number, nowMs: number): Promise<void> {
     await tx.execute('DELETE FROM heddle_parked WHERE dead_letter = $1', [letter])
     await tx.execute("UPDATE heddle_dead SET replay = 'running', replay_seq = $1, replayed_ms = $2 WHERE id = $3", [
@@ -256,7 +256,7 @@ export class SqlStore implements DeliveryStore {
     ])
   }
 
-  /** Dead letters whose replay has not ended. */
+  /** Dead letters with a running replay. */
   async replays(): Promise<{ seq: number; sinceMs: number }[]> {
     const rows = await this.database.query<{ replay_seq: number; replayed_ms: number }>(
       "SELECT replay_seq, replayed_ms FROM heddle_dead WHERE replay = 'running'",
@@ -264,7 +264,7 @@ export class SqlStore implements DeliveryStore {
     return rows.map(({ replay_seq, replayed_ms }) => ({ seq: Number(replay_seq), sinceMs: Number(replayed_ms) }))
   }
 
-  /** How many rows each of some groups has. */
+  /** Number of rows of each of some groups. */
   async countOf(groups: readonly number[]): Promise<Map<number, number>> {
     const rows = await this.database.query<{ grp: number; count: number }>(
       `SELECT grp, count(*) AS count FROM heddle_delivery WHERE due_ms = 0 AND grp IN (${groups.join(', ')}) GROUP BY grp`,
@@ -272,7 +272,7 @@ export class SqlStore implements DeliveryStore {
     return new Map(rows.map(({ grp, count }) => [Number(grp), Number(count)]))
   }
 
-  /** True while rows wait for the groups to be known. It asks only when some may: each query of the page's thread costs as much as ten rows. */
+  /** True while rows wait for the groups to be known. Asks only if some may: a query of the page's thread costs as much as ten rows. */
   async hasUnassigned(): Promise<boolean> {
     const { laterInserts, isLaterOpen } = this.#memory
     if (laterInserts === this.#assigned && !isLaterOpen) return false
@@ -281,13 +281,13 @@ export class SqlStore implements DeliveryStore {
     return isFound
   }
 
-  /** Gives the groups the rows that were inserted before they were known, at their places. */
+  /** Gives rows inserted before the groups were known to the groups, at their places. */
   async assign(): Promise<void> {
     await this.#groupsAreStored()
     await ownTransaction(this.database, (tx) => this.#assign(tx))
   }
 
-  /** Events that waited for a broker are for the groups. */
+  /** Gives events for a broker to the groups. */
   async takeBackRelayed(): Promise<void> {
     for (const which of ['due_ms = 0', 'due_ms > 0'])
       await this.database.execute(`UPDATE heddle_delivery SET grp = ${ALL_GROUPS} WHERE grp = ${BROKER} AND ${which}`)
@@ -307,9 +307,9 @@ export class SqlStore implements DeliveryStore {
   }
 }
 
-/** What has been done with a row. */
+/** Attempts of a row. */
 export type Tried = Omit<DeliveryRow, keyof EventColumns | 'place' | 'thread'>
-/** What a server says of a row besides. */
+/** Further columns of a server's row. */
 export type OnServer = Pick<StoredDelivery, 'slot' | 'replayedMs' | 'waits'>
 
 const ON_FILE: OnServer = { slot: undefined, replayedMs: undefined, waits: undefined }
@@ -346,7 +346,7 @@ export function deliveryOf(
   }
 }
 
-/** When an event was published, milliseconds since the epoch; 0: its envelope is none. */
+/** Time of publication, milliseconds since the epoch; 0: an invalid envelope. */
 function publishedMs(envelope: string): number {
   try {
     return timestampOf(envelope)

@@ -1,3 +1,4 @@
+// Options of the event store.
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { EventLog } from '../../runtime/event-store/event-log.ts'
 import type { StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
@@ -5,7 +6,7 @@ import type { Hub } from '../events/hub.ts'
 import type { Processes } from './process-identity.ts'
 import type { RelayOptions } from './relay.ts'
 
-/** What the event store of a process is given. */
+/** Options of the event store of a process. */
 export interface EventStoreOptions {
   hub: Hub
   log: EventLog
@@ -18,8 +19,8 @@ export interface EventStoreOptions {
   /** Ends the start if another process has the file: with EVENT_BUS_DRIVER=database, and on a shared port. */
   isRequired: boolean
   /**
-   * Counts crashes of the process during which a plugin was handling an event, since a time. Null without a guardian: then every row that may
-   * have been in hand is a suspect.
+   * Counts crashes of the process during which a plugin was handling an event, since a time. Null without a guardian: then every row
+   * possibly in hand is a suspect.
    */
   deathsOf: ((id: string, plugin: string, sinceMs: number) => number) | null
   /** REPLICA_ID. */

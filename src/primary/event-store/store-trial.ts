@@ -10,7 +10,7 @@ import { publicationOf } from '../../runtime/events/publication.ts'
 /** Pause between two trials, milliseconds. */
 const TRY_MS = 1000
 
-/** How long a trial waits for a lock, milliseconds. */
+/** Maximum wait of a trial for a lock, milliseconds. */
 const LOCKED_MS = 1000
 /** Larger than a page: a full disk may still have room for a small row. Hashes, because a database could compress other text. */
 const TRIED = JSON.stringify({ filler: Array.from({ length: 768 }, (_, n) => hash('sha256', String(n), 'base64')) })
@@ -32,7 +32,7 @@ export class StoreTrial {
     this.#report = report
   }
 
-  /** Why nothing can be stored; null if it can, as far as is known. */
+  /** Known reason why nothing can be stored; null if it can. */
   get fault(): string | null {
     return this.#fault
   }
@@ -52,7 +52,7 @@ export class StoreTrial {
     const log = this.#log
     try {
       await ownTransaction(log.database, async (tx) => {
-        // Whoever has a lock on one of the tables keeps publishers waiting as well.
+        // A lock on one of the tables blocks publishers as well.
         if (log.isOnServer) await tx.execute(`SET LOCAL lock_timeout = ${LOCKED_MS}`)
         // Publishers join it.
         await tx.queryOne('SELECT 1 AS found FROM heddle_group LIMIT 1')

@@ -1,15 +1,15 @@
-// The rows of stored events, as the reader gets them: pages of a group or a key, in order.
+// The rows of stored events for the reader: pages of a group or a key, in order.
 import type { Awaitable } from '../../contracts/common.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { OwnedSlot } from './slots.ts'
 
-/** One event for one group, as its row has it. */
+/** A row of the store: one event for one group. */
 export interface StoredDelivery {
   /** Number of the row, never reused. */
   readonly seq: number
   /** Its place in the order of the group. */
   readonly place: number
-  /** Thread that published it. */
+  /** The publishing thread. */
   readonly thread: number
   /** Its payload is a string of bytes: see `asBytes`. */
   readonly event: EventFrame
@@ -17,25 +17,25 @@ export interface StoredDelivery {
   readonly expiresMs: number
   /** Number of the next attempt. */
   readonly attempt: number
-  /** Threads and processes known to have died while they handled it. */
+  /** Known crashes of threads and processes during the delivery. */
   readonly deaths: number
-  /** Why the attempt before has failed; empty before the first. */
+  /** Error of the previous attempt; empty before the first. */
   readonly error: string
   /** A handler has begun it: it no longer expires. */
   readonly isBegun: boolean
-  /** When the next attempt is due, milliseconds since the epoch; 0: at once. */
+  /** Time of the next attempt, milliseconds since the epoch; 0: at once. */
   readonly retryMs: number
-  /** Processes that crashed while they may have had it in hand. */
+  /** Crashes of processes that may have had it in hand. */
   readonly crashes: number
   /** On a server: its slot. */
   readonly slot?: OwnedSlot | undefined
-  /** On a server: since when it is the replay of a dead letter, milliseconds since the epoch. */
+  /** On a server: start of the replay, if it is one, milliseconds since the epoch. */
   readonly replayedMs?: number | undefined
   /** On a server: an older row of its key has no groups yet, and comes late. */
   readonly waits?: boolean | undefined
 }
 
-/** A row that holds no delivery, with the reason. */
+/** A row without a delivery, and the reason. */
 export interface MalformedRow {
   readonly seq: number
   readonly place: number
@@ -49,7 +49,7 @@ export type Page = readonly (StoredDelivery | MalformedRow)[]
 /** A page of a group. */
 export interface GroupPage {
   readonly rows: Page
-  /** When the page is short: up to this place there is no other row that this process may read, and none will come; 0: nobody knows. */
+  /** Of a short page: the place up to which this process can read no other row, now or later; 0: unknown. */
   readonly readTo: number
 }
 

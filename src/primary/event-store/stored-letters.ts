@@ -1,3 +1,4 @@
+// The dead letters in the database: listed, replayed, edited, deleted.
 import type { Queryable } from '../../contracts/db.ts'
 import type { DeadLetter, DeadLetterPage, LetterReplay } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
@@ -12,9 +13,9 @@ import type { Hub } from '../events/hub.ts'
 import type { KeyPlace } from '../events/key-order.ts'
 import type { Durable } from './durable.ts'
 
-/** Pause before it is asked what became of a commit that was not answered, milliseconds. */
+/** Pause before the outcome of an unanswered commit is asked for again, milliseconds. */
 const ASK_MS = 500
-/** Letters that are read in one step: each may have a MiB. */
+/** Number of dead letters read in one step: each may have a MiB. */
 const STEP = 50
 
 /** A row of `heddle_dead`, without its payload. */
@@ -30,7 +31,7 @@ interface LetterRow {
   attempts: number
   black_box: string | null
   is_parked: number
-  /** JSON array of the keys and the payload before it was edited; null: it was not. */
+  /** JSON array of the keys and the payload before the edit; null: not edited. */
   original: string | null
   replay: '' | LetterReplay['outcome']
   replayed_ms: number
@@ -39,13 +40,13 @@ interface LetterRow {
   at_ms: number
 }
 
-/** A letter that is an event again, and its position. */
+/** A dead letter made an event again, and its position. */
 interface ReplayedRow {
   letter: LetterRow
   position: number
 }
 
-/** The dead letters in the database. Those of requests for a reply are in the hub's memory: they are shown with them. */
+/** The dead letters in the database. Dead letters of requests are in the hub's memory: the list shows both. */
 export class StoredLetters implements DeadLetters {
   readonly #hub: Hub
   readonly #log: EventLog
@@ -115,9 +116,9 @@ export class StoredLetters implements DeadLetters {
     return true
   }
 
-  /** Makes the letter an event of its group again. */
+  /** Makes the dead letter an event of its group again. */
   async #moveIn(tx: Queryable, id: string): Promise<ReplayedRow | null> {
-    // Locks it: of two processes that replay it one finds it replayed.
+    // Locks the row: if two processes replay it, one finds it replayed.
     await tx.execute("UPDATE heddle_dead SET replay = replay WHERE id = $1 AND replay = ''", [id])
     const letter = await tx.queryOne<LetterRow & { payload: string }>(
       "SELECT event_id, event, grp, envelope, payload, key, is_parked FROM heddle_dead WHERE id = $1 AND replay = ''",
@@ -139,7 +140,7 @@ export class StoredLetters implements DeadLetters {
     return (await this.#log.database.queryOne(sql, [id, position])) !== null
   }
 
-  /** A commit was not answered, and may have succeeded all the same: then nobody else goes on from there. @param hasSucceeded asks the database */
+  /** Called after a commit without an answer. If it succeeded, this process continues, since no other does. @param hasSucceeded asks the database */
   async #goOnIf(hasSucceeded: () => Promise<boolean>, goOn: () => void): Promise<void> {
     for (;;) {
       await new Promise<void>((resolve) => this.#log.clock.after(ASK_MS, resolve).unref())
@@ -211,14 +212,14 @@ export class StoredLetters implements DeadLetters {
     return (await this.#log.database.queryOne('SELECT 1 AS found FROM heddle_dead WHERE id = $1', [id])) === null
   }
 
-  /** What has waited for it goes on. */
+  /** Unblocks its key. */
   #gone(id: string, letter: LetterRow): void {
     if (Number(letter.is_parked) !== 1) return
     this.#durable.store?.replays.deleted(id, letter.event, letter.grp)
   }
 }
 
-/** The event of a letter; null when it is none. */
+/** Returns the event of a dead letter; null if it holds none. */
 function eventOf(row: Parameters<typeof frameOf>[0]): EventFrame | null {
   try {
     return frameOf(row)
@@ -246,7 +247,7 @@ function listed(row: LetterRow): DeadLetter {
   try {
     return shownLetter(row)
   } catch (error) {
-    // Somebody else has written it, or a part of it is lost: it can be deleted.
+    // A foreign or damaged row: it can be deleted.
     const { id, event, event_id, subscriber } = row
     const timestamp = new Date(0).toISOString()
     const why = `${row.error} (its row in heddle_dead holds no letter: ${messageOf(error)})`

@@ -27,7 +27,7 @@ export class StoredRecords {
     this.#parts = parts
   }
 
-  /** @param isRelayed its driver records it when the broker has it */
+  /** @param isRelayed true if its driver records it when the broker has it */
   published(event: EventFrame, origin: SubscriberThread | null, isRelayed: boolean): void {
     if (this.#waiting !== null) {
       if (this.#waiting.length < WAITING_MAX) this.#waiting.push({ event, origin, isRelayed })

@@ -1,4 +1,4 @@
-// The database as stored events use it.
+// The database of stored events.
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import { readVariable } from '../../core/config/plugin-variables.ts'
 import type { Settings } from '../../core/config/schema.ts'
@@ -10,24 +10,24 @@ export const CLOCK_MS = {
   postgres: 'CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)',
 } as const
 
-/** A transaction of the runtime's own. Its statements name the rows that they change, so it needs no more than this isolation. */
+/** A transaction of the runtime's own. Its statements name the rows they change, so it needs no higher isolation. */
 export function ownTransaction<T>(db: LogDatabase, work: (tx: Queryable) => Promise<T>): Promise<T> {
   return db.transaction(work, undefined, undefined, { isolation: 'read committed' })
 }
 
-/** The tool `db` as the runtime uses it: not measured, since no plugin calls it. */
+/** The tool `db` for the runtime: not measured, since no plugin calls it. */
 export interface LogDatabase extends Pick<SqlDatabase, 'dialect' | 'query' | 'queryOne' | 'execute' | 'transaction'> {
-  /** On a server: that the tables which are there are this user's. @throws DATABASE_FOREIGN, DbError */
+  /** On a server: checks that existing tables belong to this user. @throws DATABASE_FOREIGN, DbError */
   requireOwn?(): Promise<void>
-  /** On a file, which one process has at a time: false when another one has it. */
+  /** On a file: claims it for one process; false if another one has it. */
   claim?(): boolean
   /**
-   * On a server: tells of each notification of a channel, and of each time that the connection is there again, when some may have been missed.
-   * @param told gets the payload; empty after a reconnection
-   * @returns ends it
+   * On a server: reports each notification of a channel, and each reconnection, since notifications may have been missed.
+   * @param told receives the payload; empty after a reconnection
+   * @returns a function that ends it
    */
   listen?(channel: string, told: (payload: string) => void): () => void
-  /** On a server: sends a short statement past all others of this process, one at a time. */
+  /** On a server: sends a short statement ahead of all others of this process, one at a time. */
   urgent?(sql: string, params: readonly SqlValue[]): Promise<{ rowCount: number }>
 }
 

@@ -3,7 +3,7 @@ import type { Queryable } from '../../contracts/db.ts'
 import type { ReplayEnd, StoreChanges } from '../../transport/store-changes.ts'
 import { storable } from './event-columns.ts'
 
-/** Maximum number of dead letters; then the oldest are dropped, except those that block a key. Ids grow with time. */
+/** Maximum number of dead letters; above it the oldest are dropped, except if they block a key. Ids grow with time. */
 const KEPT_MAX = 10_000
 const DROP_OLD = `DELETE FROM heddle_dead WHERE replay = '' AND is_parked = 0
   AND id <= (SELECT id FROM heddle_dead WHERE replay = '' ORDER BY id DESC LIMIT 1 OFFSET ${KEPT_MAX})`
@@ -23,8 +23,8 @@ const DROP_OLD_REPLAYS = `DELETE FROM heddle_dead WHERE ${HAS_ENDED}
   AND replayed_ms <= (SELECT replayed_ms FROM heddle_dead WHERE ${HAS_ENDED} ORDER BY replayed_ms DESC LIMIT 1 OFFSET ${REPLAYS_MAX})`
 
 /**
- * Replaces rows by dead letters, and blocks keys. It runs again if an answer was lost: by then the dead letter may be replayed or deleted, but its
- * row is gone, and nothing happens. The rows of a group that has left for good are gone with it: what fails in its last handlers is kept.
+ * Replaces rows by dead letters, and blocks keys. After a lost answer it runs again: the dead letter may be replayed or deleted by then, but its
+ * row is gone, and nothing happens. The rows of a deleted group are gone as well: failures of its last handlers are kept.
  */
 export async function insertDeadLetters(
   tx: Queryable,

@@ -16,24 +16,24 @@ export interface DeliveryRow extends EventColumns {
   crashes: number
 }
 
-/** Group of the rows that were inserted before the groups were known: each row is for all groups of its event. */
+/** Group of rows inserted before the groups were known: each row is for all groups of its event. */
 export const ALL_GROUPS = 0
-/** Group of the rows that go to the message broker. */
+/** Group of rows for the message broker. */
 export const BROKER = -1
 
 /**
- * Whom inserted events are for: all subscribed groups, the broker, or all groups that there will be once they are known.
+ * Recipients of inserted events: all subscribed groups, the broker, or all later groups once they are known.
  */
 export type Recipients = 'groups' | 'broker' | 'later'
 
-/** Rows that are moved to the end of the order in one commit. */
+/** Maximum number of rows moved to the end of the order in one commit. */
 export const PROMOTED_MAX = 256
 
-/** Events of one statement at most, and the sizes of statements: few, so that each is prepared once. */
+/** Maximum number of events of one statement, and the sizes of statements: few, so that each is prepared once. */
 export const INSERT_MAX = 32
 const SIZES = [INSERT_MAX, 8, 1]
 
-/** Columns of an event: all of them, and those of one without key, delay and time to live. */
+/** Columns of an event: all of them, and the subset without key, delay and time to live. */
 const COLUMNS = 7
 const PLAIN_COLUMNS = 4
 
@@ -68,13 +68,13 @@ function cachedTextOf(recipients: Recipients, size: number, isPlainText: boolean
   return text
 }
 
-/** How many events the next statement takes, of so many that are left. */
+/** Number of events of the next statement, out of the remaining ones. */
 export const sizeFor = (left: number): number => SIZES.find((size) => size <= left)!
 
 /**
- * The statement that inserts events: one row for each recipient, in the order of the events.
- * @param frames as many as `sizeFor` says; their payloads are text
- * @param thread number of the thread that publishes
+ * The statement for inserting events: one row for each recipient, in the order of the events.
+ * @param frames of a number given by `sizeFor`; their payloads are text
+ * @param thread number of the publishing thread
  */
 export function insertStatement(
   recipients: Recipients,

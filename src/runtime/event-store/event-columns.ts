@@ -1,13 +1,13 @@
 /// <reference lib="es2024.string" />
 
-// What the columns of an event hold, and statements for many rows.
+// Converts events to columns and back, and builds statements for many rows.
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
 // Taken before plugins can replace them.
 const { parse: parseJson, stringify: toJson } = JSON
 
-/** An event as its row has it. */
+/** An event in the form of its row. */
 export interface EventColumns {
   seq: number
   id: string
@@ -17,7 +17,7 @@ export interface EventColumns {
   key: string | null
 }
 
-/** What an event is beside its columns: parent, request, trace, emitter, time of publication, payload keys. A JSON array keeps it short. */
+/** An event beside its columns: parent, request, trace, emitter, time of publication, payload keys. A JSON array keeps it short. */
 type Envelope = [
   parentId: string | null,
   requestId: string | null,
@@ -27,7 +27,7 @@ type Envelope = [
   payloadKeys: string,
 ]
 
-/** JSON texts that occur often, at most so many: names of emitters, keys of events. */
+/** Maximum number of remembered JSON texts that occur often: names of emitters, keys of events. */
 const TEXTS_MAX = 1000
 const texts = new Map<string, string>()
 
@@ -43,7 +43,7 @@ function jsonOf(text: string): string {
 
 type InEnvelope = Pick<EventFrame, 'parentId' | 'requestId' | 'trace' | 'emitter' | 'timestampMs' | 'payloadKeys'>
 
-/** What the last envelope was made of: events that one handler publishes within a millisecond have the same. */
+/** Input of the last envelope: events published by one handler within a millisecond have the same. */
 let last: InEnvelope | null = null
 let lastEnvelope = ''
 
@@ -63,7 +63,7 @@ export function envelopeOf({ parentId, requestId, trace, emitter, timestampMs, p
   return lastEnvelope
 }
 
-/** Written by hand: most of its text is the same each time. */
+/** Written by hand: most of its text never changes. */
 function writtenEnvelope({ parentId, requestId, trace, emitter, timestampMs, payloadKeys }: InEnvelope): string {
   const parent = parentId === null ? 'null' : `"${parentId}"`
   // A request's id may come from outside.
@@ -72,7 +72,7 @@ function writtenEnvelope({ parentId, requestId, trace, emitter, timestampMs, pay
   return `[${parent},${request},${span},${jsonOf(emitter)},${timestampMs},${jsonOf(payloadKeys)}]`
 }
 
-/** When an event is due, milliseconds since the epoch; 0: at once. A date is odd and stays when the clock is set; the end of a delay is even and moves. */
+/** Due time of an event, milliseconds since the epoch; 0: at once. A date is odd and stays when the clock is set; the end of a delay is even and moves. */
 export function dueMsOf({ timestampMs, delayMs }: Pick<EventFrame, 'timestampMs' | 'delayMs'>): number {
   if (delayMs === 0) return 0
   const isDate = !Number.isInteger(delayMs)
@@ -80,17 +80,17 @@ export function dueMsOf({ timestampMs, delayMs }: Pick<EventFrame, 'timestampMs'
   return dueMs % 2 === Number(isDate) ? dueMs : dueMs + 1
 }
 
-/** The other columns of such a row are the same each time. */
+/** The other columns of such a row never change. */
 export const isPlain = ({ key, delayMs, ttlMs }: EventFrame): boolean => key === null && delayMs === 0 && ttlMs === 0
 
-/** True for an event that no message broker gets: the store keeps its order and its time. */
+/** True for an event no message broker gets: the store keeps its order and its time. */
 export const staysInStore = ({ key, delayMs }: Pick<EventFrame, 'key' | 'delayMs'>): boolean =>
   key !== null || delayMs > 0
 
-/** As JSON: a key may have characters that a database does not store. */
+/** As JSON: a key may have characters a database does not store. */
 export const keyColumnOf = (key: string | null): string | null => (key === null ? null : toJson(key))
 
-/** The key of such a column. @throws an error that says so when it is none */
+/** Returns the key of such a column. @throws an error with the reason if it holds none */
 export function keyOf(column: string | null): string | null {
   if (column === null) return null
   const key = parsed(column)
@@ -98,7 +98,7 @@ export function keyOf(column: string | null): string | null {
   throw new Error('its key is no JSON string')
 }
 
-/** The same, but null for what is no key: somebody else has written it. */
+/** Returns the key of such a column, or null for a foreign value. */
 export function keyIn(column: string | null): string | null {
   try {
     return keyOf(column)
@@ -107,7 +107,7 @@ export function keyIn(column: string | null): string | null {
   }
 }
 
-/** What a handler has thrown may have characters that no database takes. */
+/** Errors of handlers may have characters no database takes. */
 export const storable = (text: string): string => text.toWellFormed().replaceAll('\0', '\u{FFFD}')
 
 /** The envelope of an unknown event. */
@@ -122,7 +122,7 @@ function parsed(column: unknown): unknown {
   }
 }
 
-/** The last envelope that was read: events that one handler publishes within a millisecond have the same. */
+/** The last envelope read: events published by one handler within a millisecond have the same. */
 let lastRead = ''
 let lastParts: Readonly<Envelope>
 
@@ -137,7 +137,7 @@ function partsOf(column: string): Readonly<Envelope> {
   return lastParts
 }
 
-/** When an event was published. @throws an error that says so when the envelope is none */
+/** Returns the time of publication. @throws an error with the reason if the envelope is invalid */
 export const timestampOf = (envelope: string): number => partsOf(envelope)[4]
 
 const kindOf = (part: unknown): string => (part === null ? 'null' : typeof part)
@@ -153,7 +153,7 @@ const KINDS: readonly (readonly string[])[] = [
 
 /**
  * Returns the event of a row; its payload is text. Delay and lifetime are 0: the times of the row count.
- * @throws an error that says so when it holds none
+ * @throws an error with the reason if it holds none
  */
 export function frameOf(row: EventColumns): EventFrame {
   if (typeof row.payload !== 'string') throw new Error('its payload is no text')
@@ -180,13 +180,13 @@ export function frameOf(row: EventColumns): EventFrame {
 /** Positions of one statement: few sizes, so that each is prepared once. A short list is filled up with its last position. */
 const LIST_SIZES = [1, 16, 128] as const
 
-/** A statement for positions that it lists: `… WHERE seq IN (…)`, with as many as are to be changed together. */
+/** Builds a statement for a list of positions: `… WHERE seq IN (…)`. */
 export class PositionList {
   readonly #texts: ReadonlyMap<number, string>
 
   /**
    * @param head everything before the list
-   * @param first number of the first placeholder in the list: what stands before it has the lower ones
+   * @param first number of the first placeholder in the list, after the placeholders of `head`
    */
   constructor(head: string, first = 1) {
     const listOf = (size: number): string => Array.from({ length: size }, (_, n) => `$${first + n}`).join(', ')

@@ -14,7 +14,7 @@ import { INSERT_MAX, insertStatement, type Recipients, sizeFor } from './deliver
 import { staysInStore } from './event-columns.ts'
 import { SERVER_MAX_ROWS, serverInsertStatement } from './server-rows.ts'
 
-/** Maximum number of events of a thread that wait for their commit. */
+/** Maximum number of events of a thread waiting for their commit. */
 const WAITING_MAX = 16_384
 
 interface Waiting {
@@ -24,21 +24,21 @@ interface Waiting {
 }
 
 /**
- * Publishes events of one thread through the durable log: they are stored first, many together, and handed on after their commit, in the order
- * in which they were published.
+ * Publishes events of one thread through the durable log: they are stored in batches, and delivered after their commit, in the order
+ * of publication.
  *
- * On SQLite what is sent in one turn of the loop shares a commit. On a server one INSERT is under way, and the next gathers behind it: two on two
- * connections could be committed in the other order.
+ * On SQLite all events of one turn of the loop share a commit. On a server one INSERT runs at a time, and the next gathers behind it: two
+ * connections could commit in the other order.
  */
 export class LogPublisher {
   readonly #log: EventLog
   readonly #deliver: (frame: EventFrame) => void
   #waiting: Waiting[] = []
-  /** Events that are not committed yet. */
+  /** Events not committed yet. */
   #open = 0
   #isScheduled = false
 
-  /** @param deliver takes an event that is committed */
+  /** @param deliver receives committed events */
   constructor(log: EventLog, deliver: (frame: EventFrame) => void) {
     this.#log = log
     this.#deliver = deliver
@@ -100,25 +100,25 @@ export class LogPublisher {
   }
 }
 
-/** Above this share of EVENT_BUS_MAX_STORED no new request is let in. */
+/** Share of EVENT_BUS_MAX_STORED above which new requests are refused. */
 const CROWDED_SHARE = 0.75
-/** Events caused by events may fill the store up to this many times the bound: otherwise a full store could never be emptied. */
+/** Multiple of the limit for events caused by events: otherwise a full store could never be emptied. */
 const CAUSED_FULL = 2
-/** Rows behind dead letters, and those dead letters, may each take this share of EVENT_BUS_MAX_STORED. */
+/** Share of EVENT_BUS_MAX_STORED for rows behind dead letters, and for the dead letters blocking them. */
 const PARKED_SHARE = 0.5
-/** An insert that takes longer is reported to the primary, which then tests the store, milliseconds. */
+/** Duration above which an insert is reported to the primary, which then tests the store, milliseconds. */
 const SLOW_MS = 2000
-/** How long an event that is published early waits for the tables, milliseconds. */
+/** Time an early event waits for the tables, milliseconds. */
 const OPEN_WAIT_MS = 5000
 
-/** Events that are being stored. */
+/** Events being stored. */
 export interface Insertion {
   readonly statements: readonly LastStatement[]
-  /** They are for all groups that there will be. */
+  /** True if they are for all later groups. */
   readonly isLater: boolean
 }
 
-/** The durable event log as one thread writes to it: on the thread's own connection, in the commits of the tool `db`. */
+/** The durable event log of one thread: on the thread's own connection, in the commits of the tool `db`. */
 export class EventLog {
   readonly memory: LogMemory
   readonly clock: Clock
@@ -126,12 +126,12 @@ export class EventLog {
   readonly #database: () => LogDatabase | null
   readonly #maxStored: number
   readonly #hasBroker: boolean
-  /** Since when each insertion on a server is under way, by `steadyMs`, the oldest first. */
+  /** Start of each running insertion on a server, by `steadyMs`, oldest first. */
   readonly #open = new Map<object, number>()
   #isWatching = false
 
   /**
-   * @param database asked when it is needed: the tools are installed later
+   * @param database called on first use: the tools are installed later
    * @param settings EVENT_BUS_MAX_STORED, and whether a message broker gets the events without key and delay
    */
   constructor(
@@ -149,7 +149,7 @@ export class EventLog {
     this.#hasBroker = hasBroker
   }
 
-  /** @throws EVENT_BUS_UNAVAILABLE where no database can hold the log */
+  /** @throws EVENT_BUS_UNAVAILABLE if no database can hold the log */
   get database(): LogDatabase {
     const database = this.#database()
     if (database !== null) return database
@@ -159,17 +159,17 @@ export class EventLog {
     )
   }
 
-  /** True when a statement goes to a server: two of one thread may be committed in any order. */
+  /** True if statements go to a server: two of one thread may commit in any order. */
   get isOnServer(): boolean {
     return this.#database()?.dialect === 'postgres'
   }
 
-  /** True when it is so full that nothing new should be begun: work that has begun needs the rest. */
+  /** True when it is too full for new work: running work needs the rest. */
   get isCrowded(): boolean {
     return this.memory.stored > this.#maxStored * CROWDED_SHARE
   }
 
-  /** Only an event with a key may have to wait behind a dead letter. @throws EVENT_BUS_FULL */
+  /** Checks the limits of the store. The limit of rows behind dead letters is for events with a key alone. @throws EVENT_BUS_FULL */
   checkRoom({ key, parentId }: Pick<EventFrame, 'key' | 'parentId'>): void {
     const { stored, parked } = this.memory
     const most = parentId === null ? this.#maxStored : this.#maxStored * CAUSED_FULL
@@ -192,9 +192,9 @@ export class EventLog {
   }
 
   /**
-   * Returns the statements that store events. `ended` must be told when they are over and the events have been handed on.
+   * Returns the statements that store events. The caller must call `ended` after they have ended and the events have been delivered.
    * @param frames their payloads are text
-   * @param isOwn they are for nobody yet
+   * @param isOwn true for events without a recipient yet
    */
   insertion(frames: readonly EventFrame[], isOwn = false): Insertion {
     const recipients = isOwn ? 'later' : this.memory.recipients
@@ -209,13 +209,13 @@ export class EventLog {
     return insertion
   }
 
-  /** The insertion is over, one way or the other, and its events have been handed on. */
+  /** The insertion has ended, and its events have been delivered. */
   ended(insertion: Pick<Insertion, 'isLater'>): void {
     this.#open.delete(insertion)
     if (insertion.isLater) this.memory.laterEnded()
   }
 
-  /** A lock of somebody else keeps an INSERT waiting: it fails only when its time is over. */
+  /** A foreign lock blocks an INSERT: it fails only after its time limit. */
   #watch(insertion: Insertion): void {
     this.#open.set(insertion, this.clock.steadyMs())
     if (this.#isWatching) return
@@ -249,12 +249,12 @@ export class EventLog {
     return statements
   }
 
-  /** Events of one statement at most. */
+  /** Maximum number of events of one statement. */
   get maxRows(): number {
     return this.isOnServer ? SERVER_MAX_ROWS : INSERT_MAX
   }
 
-  /** Stores events that this process delivers itself. @param to a transaction */
+  /** Stores events delivered by this process itself. @param to a transaction */
   async insertOwn(to: Queryable, frames: readonly EventFrame[]): Promise<void> {
     const insertion = this.insertion(frames, true)
     try {
@@ -270,7 +270,7 @@ async function runAll(to: Queryable, { statements }: Insertion): Promise<void> {
   await Promise.all(statements.map(({ sql, params }) => to.execute(sql, params)))
 }
 
-/** Why the log did not take an event, for its publisher. */
+/** Returns the publisher's error for an event the log did not take. */
 export function storeError(error: unknown): HeddleError {
   if (error instanceof HeddleError && !(error instanceof DbError)) return error
   return new HeddleError('EVENT_BUS_UNAVAILABLE', `The event was not stored: ${messageOf(error)}`, { cause: error })

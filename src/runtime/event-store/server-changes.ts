@@ -1,4 +1,4 @@
-// Writes outcomes of deliveries on PostgreSQL, only for slots that the process still owns.
+// Writes outcomes of deliveries on PostgreSQL, only for slots still owned by the process.
 import type { Queryable } from '../../contracts/db.ts'
 import type { Fences, GroupRow, NotedDelivery, StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
 import { type LogDatabase, ownTransaction } from './database.ts'
@@ -7,18 +7,18 @@ import { PROMOTED_MAX } from './delivery-rows.ts'
 import { IS_DRAWING, slotOf } from './server-tables.ts'
 
 /*
- * A process that takes a slot updates its row, and so waits for settlements that hold it FOR SHARE: nothing is written once a slot is another's.
+ * A process takes a slot by an update of its row, and waits for settlements that hold it FOR SHARE: a lost slot gets no more writes.
  */
 
 /** $1 the member; $2, $3, $4 the slots. */
 const HELD = `SELECT s.grp, s.slot FROM heddle_slot AS s JOIN unnest($2::int[], $3::int[], $4::bigint[]) AS f (grp, slot, epoch)
   ON s.grp = f.grp AND s.slot = f.slot AND s.epoch = f.epoch WHERE s.member = $1 FOR SHARE OF s`
-/** Deletes rows of the slots that are still owned, in one round trip. */
+/** Deletes rows of the slots still owned, in one round trip. */
 const DELETE_HELD = `WITH held AS (${HELD}),
   gone AS (DELETE FROM heddle_delivery AS d USING held WHERE d.grp = held.grp AND d.slot = held.slot AND d.seq = ANY($5::bigint[]))
   SELECT grp, slot FROM held`
 const DELETE = 'DELETE FROM heddle_delivery WHERE seq = ANY($1::bigint[])'
-/** Never an older note: a lane that was given up may write its batch long after another one has. */
+/** Skips older notes: an abandoned lane may write its batch late, after another one has. */
 const NOTE = `UPDATE heddle_delivery AS d SET attempt = n.attempt, deaths = n.deaths, error = n.error, begun = CAST(n."isBegun" AS integer),
   retry_ms = n."retryMs", due_ms = n."dueMs" FROM json_to_recordset($1::json)
     AS n (seq bigint, attempt int, deaths int, error text, "isBegun" boolean, "retryMs" bigint, "dueMs" bigint) WHERE d.seq = n.seq AND d.attempt <= n.attempt`
@@ -86,7 +86,7 @@ async function note(tx: Queryable, noted: readonly NotedDelivery[]): Promise<voi
   await tx.execute(NOTE, [JSON.stringify([...new Map(rows.map((row) => [row.seq, row])).values()])])
 }
 
-/** Updates or deletes a group. One that another process has stays. */
+/** Updates or deletes a group, unless another process has it. */
 async function writeGroup(tx: Queryable, { id, seenMs }: GroupRow, member: number): Promise<void> {
   if (seenMs !== null) {
     await tx.execute('UPDATE heddle_group SET seen_ms = $1 WHERE id = $2', [seenMs, id])

@@ -10,18 +10,18 @@ export const SERVER_MAX_ROWS = 256
 const SIZES = [1, 4, 16, 64, 128, SERVER_MAX_ROWS]
 
 const COLUMNS = ['id', 'event', 'envelope', 'payload', 'key', 'due_ms', 'expires_ms'] as const
-/** So many of them are enough for events without key, delay and time to live: most are. */
+/** Number of columns for events without key, delay and time to live: most are. */
 const PLAIN_COLUMNS = 4
 /** Casts of the first row: a list of values has no table to take types from. */
 const TYPES = ['text', 'text', 'text', 'text', 'text', 'bigint', 'bigint'] as const
 
-/** Returns the group of rows that a member stores before its groups are known. */
+/** Returns the group of rows stored by a member before its groups are known. */
 export const unassignedOf = (member: number): number => BROKER - member
 
 /** Returns the number of a member's thread in the column `thread`. */
 export const threadOf = (member: number, thread: number): number => member * MEMBER_THREADS + thread
 
-/** Number of parameters before the events: the thread; without subscribed groups also the group, and how many subscriptions must be stored first. */
+/** Number of parameters before the events: the thread; without subscribed groups also the group, and the number of subscriptions to be stored first. */
 const HEAD = { groups: 1, others: 3 } as const
 
 /**
@@ -63,7 +63,7 @@ function cachedTextOf(isForGroups: boolean, size: number, isPlainText: boolean):
 }
 
 /**
- * The statement that inserts events: one row for each recipient, in the order of the events.
+ * The statement for inserting events: one row for each recipient, in the order of the events.
  * @param frames at most SERVER_MAX_ROWS; their payloads are text
  * @param thread number of the publishing thread in its process
  * @param subscriptions number of subscriptions after the boot: rows for later wait until these have their groups stored

@@ -12,11 +12,11 @@ export const slotOf = (key: string): string =>
   `CASE WHEN ${key} IS NULL THEN CAST(floor(random() * ${SLOTS}) AS integer) ELSE hashtext(${key}) & ${SLOTS - 1} END`
 
 /**
- * True, once the transaction has an id: in the WHERE of each statement that draws a `seq`. The lock of the table, which such a statement has until the
- * end of its transaction, says who may still make a lower one visible. See horizon.ts.
+ * True once the transaction has an id: in the WHERE of each statement with a new `seq`. Such a statement locks the table until the end of its
+ * transaction: the locks show the transactions that may still make a lower `seq` visible. See horizon.ts.
  */
 export const IS_DRAWING = '(SELECT pg_current_xact_id()) IS NOT NULL'
-/** The transactions that may, by the lower half of their ids; null: it has none yet, or has ended. Not known: the server hides it. */
+/** These transactions, by the lower half of their ids; null: no id yet, or ended. Without `is_known` the server hides the id. */
 export const DRAWING_TRANSACTIONS = `SELECT CAST(a.backend_xid AS text) AS xid, a.pid IS NOT NULL AND pg_has_role(a.usesysid, 'USAGE') AS is_known
   FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
   WHERE l.locktype = 'relation' AND l.relation = 'heddle_delivery'::regclass AND l.mode = 'RowExclusiveLock'
@@ -26,12 +26,12 @@ export const DRAWING_TRANSACTIONS = `SELECT CAST(a.backend_xid AS text) AS xid, 
 export const MEMBER_THREADS = 2 ** 20
 
 /**
- * The tables that several processes share. Columns that SQLite has too are explained in store-tables.ts.
+ * The tables shared by several processes. See store-tables.ts for the columns they share with SQLite.
  *
  * - `heddle_member`: the processes, each with a lease by the server's clock. `identity`: where it runs, as JSON. `groups` grows when its groups
- *   change. `subscriptions`: how many subscriptions after the boot have their groups stored; -1: those of the boot are not stored yet.
- * - `heddle_member_group`: which member has which group. Only these members take slots of the group.
- * - `heddle_slot`: which member owns which slot of a group; null: none. `epoch` grows with each taking. A settlement names slot and epoch, and
+ *   change. `subscriptions`: number of later subscriptions with stored groups; -1: the subscriptions of the boot are not stored yet.
+ * - `heddle_member_group`: the groups of each member. Only these members take slots of the group.
+ * - `heddle_slot`: the owner of each slot of a group; null: none. `epoch` grows with each taking. A settlement names slot and epoch, and
  *   locks the slot's row.
  * - `heddle_group`: with a `member` above 0 the group belongs to that process alone, and all of its rows are in slot 0.
  * - `heddle_delivery`: the INSERT draws `seq`, so an event published after another one's commit has a higher one. Rows of concurrent commits may
@@ -79,7 +79,7 @@ const SET_OLD_ASIDE = [
 ]
 
 /**
- * Waits for other processes that start, and renames the old tables.
+ * Waits for other starting processes, and renames the old tables.
  * @returns false if another process has made the new tables meanwhile
  * @throws EVENT_BUS_UNAVAILABLE while a process of an older release is alive
  */
@@ -101,7 +101,7 @@ export async function setOldAside(tx: Queryable, wanted: number): Promise<boolea
   return true
 }
 
-/** Group of rows that wait for no member: the first process with groups, or with a broker, gives them to those. */
+/** Group of rows without a member: the first process with groups, or with a broker, assigns them. */
 const OF_NOBODY = -(2 ** 31)
 
 const DELIVERY = 'grp, slot, thread, event_id, event, envelope, payload, key, due_ms, expires_ms'
@@ -110,7 +110,7 @@ const DELIVERY = 'grp, slot, thread, event_id, event, envelope, payload, key, du
 export async function takeOverServer(tx: Queryable): Promise<void> {
   await tx.execute('ALTER TABLE heddle_dead ADD COLUMN IF NOT EXISTS place BIGINT NOT NULL DEFAULT 0')
   await tx.execute('INSERT INTO heddle_group (event, grp, seen_ms) SELECT event, grp, seen_ms FROM heddle_group_2')
-  // Groups of deliveries that heddle_group lacked.
+  // Groups of deliveries without a row in heddle_group.
   await tx.execute(
     `INSERT INTO heddle_group (event, grp, seen_ms) SELECT DISTINCT e.event, d.grp, (SELECT coalesce(max(seen_ms), 0) FROM heddle_group_2)
      FROM heddle_delivery_2 AS d JOIN heddle_event AS e ON e.seq = d.seq ON CONFLICT (event, grp, kind, member) DO NOTHING`,
@@ -119,8 +119,8 @@ export async function takeOverServer(tx: Queryable): Promise<void> {
     `INSERT INTO heddle_slot (grp, slot) SELECT g.id, n.slot FROM heddle_group AS g, generate_series(0, ${SLOTS - 1}) AS n (slot)`,
   )
   await tx.query("SELECT setval('heddle_delivery_seq', $1)", [FIRST_SEQ])
-  // Due times below 0 are of groups that were absent, 1 and -2 of deliveries that a thread had begun with.
-  // A retry of an event with a key keeps its place. What has no deliveries is for all groups, or for the message broker.
+  // Due times below 0 belong to absent groups, 1 and -2 to started deliveries.
+  // A retry of an event with a key keeps its place. Events without deliveries are for all groups, or for the message broker.
   await tx.execute(
     `INSERT INTO heddle_delivery (${DELIVERY}, attempt, deaths, error, begun, retry_ms, crashes)
      SELECT coalesce(g.id, ${OF_NOBODY}), ${slotOf('e.key')}, 0, e.id, e.event, e.envelope, e.payload, e.key,

@@ -2,7 +2,7 @@
 import type { Queryable } from '../../contracts/db.ts'
 import { ALL_GROUPS } from './delivery-rows.ts'
 
-/** A dead letter that is replayed or deleted unblocks its key, and there may be many. */
+/** For replayed and deleted dead letters, which unblock their keys: there may be many. */
 export const PARKED_LETTERS = 'CREATE INDEX IF NOT EXISTS heddle_parked_letter ON heddle_parked (dead_letter)'
 
 /**
@@ -10,12 +10,12 @@ export const PARKED_LETTERS = 'CREATE INDEX IF NOT EXISTS heddle_parked_letter O
  *
  * - `heddle_delivery`: one event for one group. `seq`: number of the row, and its place in the order of the group unless it has a `place` of its own:
  *   the place of a replayed dead letter, or of an event stored before its groups were known. `due_ms` above 0: the row waits outside of the order and
- *   gets a new row at the end when it is due. `retry_ms`: when the next attempt of a row that keeps its place is due. `begun`: a handler has begun
- *   it, so it no longer expires. `thread`: who published it. `crashes`: processes that crashed while they may have had it in hand. `deaths`: threads
- *   and processes known to have died while they handled it.
- * - `heddle_group`: who subscribes. A published event makes a row for each group of its name, in the same commit. `kind` is `group`, `broadcast` or
- *   `temporary`; the last two end with their process. `seen_ms`: when a process last had it.
- * - `heddle_parked`: keys of groups that wait for a dead letter.
+ *   gets a new row at the end when it is due. `retry_ms`: time of the next attempt of a row that keeps its place. `begun`: a handler has begun
+ *   it, so it no longer expires. `thread`: the publisher. `crashes`: crashes of processes that may have had it in hand. `deaths`: known
+ *   crashes of threads and processes during the delivery.
+ * - `heddle_group`: the subscribed groups. A published event makes a row for each group of its name, in the same commit. `kind` is `group`, `broadcast` or
+ *   `temporary`; the last two end with their process. `seen_ms`: last time a process had it.
+ * - `heddle_parked`: keys of groups blocked by a dead letter.
  */
 export const DELIVERY_TABLES = [
   `CREATE TABLE IF NOT EXISTS heddle_group (
@@ -45,7 +45,7 @@ export const RUNNING_REPLAYS =
 /** Rows taken over get numbers from here on: older dead letters have their places below. */
 export const FIRST_SEQ = 1 << 24
 
-/** A retry of an event with a key: those behind it wait. */
+/** A retry of an event with a key: later rows of the key wait. */
 export const KEEPS_PLACE = '(e.key IS NOT NULL AND d.attempt > 1)'
 
 const DELIVERY = 'grp, thread, event_id, event, envelope, payload, key, due_ms, expires_ms'
@@ -66,14 +66,14 @@ export const RENAME_OLD = [
 export async function takeOver(tx: Queryable): Promise<void> {
   await tx.execute(`ALTER TABLE heddle_dead ADD COLUMN ${DEAD_PLACE}`)
   await tx.execute('INSERT INTO heddle_group (event, grp, seen_ms) SELECT event, grp, seen_ms FROM heddle_group_2')
-  // Groups of deliveries that heddle_group lacked.
+  // Groups of deliveries without a row in heddle_group.
   await tx.execute(
     `INSERT INTO heddle_group (event, grp, seen_ms) SELECT DISTINCT e.event, d.grp, (SELECT coalesce(max(seen_ms), 0) FROM heddle_group_2)
      FROM heddle_delivery_2 AS d JOIN heddle_event AS e ON e.seq = d.seq WHERE true ON CONFLICT (event, grp, kind) DO NOTHING`,
   )
   await tx.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('heddle_delivery', $1)", [FIRST_SEQ])
-  // Due times below 0 are of groups that were absent, 1 and -2 of deliveries that a thread had begun with.
-  // A retry of an event with a key keeps its place. What has no deliveries is for all groups, or for the message broker.
+  // Due times below 0 belong to absent groups, 1 and -2 to started deliveries.
+  // A retry of an event with a key keeps its place. Events without deliveries are for all groups, or for the message broker.
   await tx.execute(
     `INSERT INTO heddle_delivery (${DELIVERY}, attempt, deaths, error, begun, retry_ms)
      SELECT coalesce(g.id, ${ALL_GROUPS}), 0, e.id, e.event, e.envelope, e.payload, e.key,
@@ -87,7 +87,7 @@ export async function takeOver(tx: Queryable): Promise<void> {
     `UPDATE heddle_dead SET replay_seq = coalesce((SELECT n.seq FROM heddle_event AS e JOIN heddle_delivery AS n ON n.event_id = e.id
        JOIN heddle_group AS g ON g.id = n.grp AND g.grp = heddle_dead.grp WHERE e.seq = heddle_dead.replay_seq), 0) WHERE replay = 'running'`,
   )
-  // What waits behind a replay has places from FIRST_SEQ on.
+  // Rows behind a replay have places from FIRST_SEQ on.
   await tx.execute(
     `UPDATE heddle_delivery SET place = (SELECT min(rowid) FROM heddle_dead WHERE replay = 'running' AND replay_seq = heddle_delivery.seq)
      WHERE seq IN (SELECT replay_seq FROM heddle_dead WHERE replay = 'running')`,

@@ -1,4 +1,4 @@
-// The tables of the event log.
+// Creates and checks the tables of stored events, jobs and effects.
 import type { Queryable } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
@@ -9,12 +9,12 @@ import { DEAD_PLACE, DELIVERY_TABLES, RENAME_OLD, RUNNING_REPLAYS, takeOver } fr
 /**
  * The tables of stored jobs. Times are milliseconds since the epoch.
  *
- * - `heddle_job`: one row a job, `name` is `<plugin>/<job>`. `due_ms`: when it runs next; null: a date that is over. On a file the runs of
- *   `cron` and `every` with `missed: 'skip'` are not written one by one: there `due_ms` is one of their times. `last_due_ms`: the time of
- *   its last run that was written. `fence`: that of the leader that has placed it. `attempts`: how often the run that is due has begun.
- *   `as_of_ms`: since when it is known as it stands. `gone_ms`: since when nobody registers it; null while somebody does.
- * - `heddle_lease`: who may do what one process alone does. The row `beat` is that of the process that fires jobs: `holder` its own random id,
- *   `identity` where it runs, as JSON. `fence` grows with each election.
+ * - `heddle_job`: one row a job, `name` is `<plugin>/<job>`. `due_ms`: time of the next run; null: a date in the past. On a file the runs of
+ *   `cron` and `every` with `missed: 'skip'` are not written one by one: there `due_ms` is one of their times. `last_due_ms`: time of the
+ *   last run written. `fence`: fence of the leader that placed it. `attempts`: number of starts of the due run.
+ *   `as_of_ms`: time since which it has its current form. `gone_ms`: time since which it is not registered; null while it is.
+ * - `heddle_lease`: holders of exclusive work. The row `beat` belongs to the process that fires jobs: `holder` is its own random id,
+ *   `identity` its location, as JSON. `fence` grows with each election.
  */
 const JOB_TABLES = [
   `CREATE TABLE IF NOT EXISTS heddle_job (
@@ -27,18 +27,18 @@ const JOB_TABLES = [
 // Taken before plugins can replace it.
 const { stringify: toJson } = JSON
 
-/** Version of the tables. A release that changes them raises it, and says how the older ones are migrated. */
+/** Version of the tables. A release with other tables raises it, and defines the migration of older ones. */
 const VERSION = 3
 
-/** Processes that start together make the tables at the same time: one of them is refused, and finds them made. */
+/** Maximum attempts: if several processes create the tables at once, one of them is refused and finds them created. */
 const MAKE_ATTEMPTS = 5
 
 /**
- * The tables behind effects that happen once. They are part of the event log: made with it, and of its version.
+ * The tables behind effects that happen once. They are created with the event log, and share its version.
  *
- * - `heddle_inbox`: events that a transactional subscriber (`grp`) has handled: see inbox.ts. `at_ms`: when, milliseconds since the epoch.
- * - `heddle_idempotency`: answers to requests with an `Idempotency-Key`: see idempotency.ts. `scope` is the route and who asks, `print` what is
- *   asked for; `state` is `running` until the answer is stored, then `done`.
+ * - `heddle_inbox`: events handled by a transactional subscriber (`grp`): see inbox.ts. `at_ms`: time of the commit, milliseconds since the epoch.
+ * - `heddle_idempotency`: answers to requests with an `Idempotency-Key`: see idempotency.ts. `scope` is the route and the caller, `print` a digest
+ *   of the request; `state` is `running` until the answer is stored, then `done`.
  */
 function effectTables(dialect: 'sqlite' | 'postgres'): string[] {
   return [
@@ -54,10 +54,10 @@ function effectTables(dialect: 'sqlite' | 'postgres'): string[] {
 /**
  * The tables of the event store, see store-tables.ts and server-tables.ts, and beside them:
  *
- * - `heddle_dead`: deliveries that have failed for good. With `is_parked` what follows with the same key waits. `original` is the payload before
- *   it was edited. A dead letter that is replayed is a delivery again, `replay_seq`, and stays for what becomes of it: `replay` is `running`, `done`
+ * - `heddle_dead`: deliveries that failed for good. With `is_parked` it blocks its key. `original` is the payload before
+ *   the edit. A replayed dead letter is a delivery again, `replay_seq`, and its row stays for the outcome: `replay` is `running`, `done`
  *   or `failed`, then with the error and the id of the new dead letter.
- * - `heddle_log`: the version of the tables, and whether the last process that had the file open ended in order.
+ * - `heddle_log`: the version of the tables, and whether the last process with the file open ended in order.
  */
 function statements({ dialect }: LogDatabase): string[] {
   const ofStore = dialect === 'sqlite' ? DELIVERY_TABLES : SERVER_TABLES
@@ -77,11 +77,11 @@ function statements({ dialect }: LogDatabase): string[] {
 }
 
 /**
- * Makes the tables where some are missing, and checks their version. Where all are there it only reads: DDL waits for every transaction
- * that has published and is open, and all publishers wait behind it.
+ * Creates missing tables, and checks their version. On a current database it only reads: DDL waits for every open transaction
+ * that has published, and blocks all publishers meanwhile.
  * @param mayMake DB_AUTO_MIGRATE
  * @param claim called before tables are made or changed. Throws while another process uses them
- * @throws DATABASE_FOREIGN, DbError; an error that says so when they are missing and must not be made, or are of another version
+ * @throws DATABASE_FOREIGN, DbError; an error with the reason if they are missing and must not be created, or are of another version
  */
 export async function prepareTables(
   db: LogDatabase,
@@ -118,14 +118,14 @@ async function versionOf(db: Queryable): Promise<unknown> {
   return row?.value ?? null
 }
 
-/** Of a statement that makes something: its name. */
+/** Name in a CREATE statement. */
 const MADE = /^CREATE (?:TABLE|INDEX|SEQUENCE) IF NOT EXISTS (\w+)/
 const IS_MISSING = {
   sqlite: 'NOT EXISTS (SELECT 1 FROM sqlite_master WHERE sqlite_master.name = made.name)',
   postgres: 'to_regclass(name) IS NULL',
 } as const
 
-/** Tables, indexes and sequences that are not there. */
+/** Returns the missing tables, indexes and sequences. */
 async function missingOf(db: LogDatabase): Promise<ReadonlySet<string>> {
   const names = statements(db).flatMap((sql) => MADE.exec(sql)?.slice(1) ?? [])
   const made = names.map((name) => `('${name}')`).join(', ')
@@ -135,7 +135,7 @@ async function missingOf(db: LogDatabase): Promise<ReadonlySet<string>> {
   return new Set(rows.map(({ name }) => name))
 }
 
-/** @param from version of the tables that are there; null: none are */
+/** @param from version of the existing tables; null: none */
 async function makeTables(db: LogDatabase, from: number | null): Promise<void> {
   const wanted = VERSION
   const isOld = from !== null && from < wanted
@@ -151,7 +151,7 @@ async function makeTables(db: LogDatabase, from: number | null): Promise<void> {
         await tx.execute("INSERT INTO heddle_log (name, value) VALUES ('version', $1) ON CONFLICT (name) DO NOTHING", [
           wanted,
         ])
-        // What older versions lack is there now.
+        // The columns older versions lack exist now.
         await tx.execute("UPDATE heddle_log SET value = $1 WHERE name = 'version' AND value < $1", [wanted])
       })
     } catch (error) {

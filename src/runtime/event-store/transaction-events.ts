@@ -1,3 +1,4 @@
+// Publishes the events of transactions: stored in them, delivered after them.
 import type { LastStatement, Queryable, TransactionCompanion, Tx } from '../../contracts/db.ts'
 import type { PublicationCheck } from '../../contracts/event-bus.ts'
 import type { Payload } from '../../contracts/events.ts'
@@ -7,15 +8,15 @@ import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { encodePayload, publicationOf } from '../events/publication.ts'
 import { type EventLog, type Insertion, storeError } from './event-log.ts'
 
-/** What the events of a transaction need of their thread. */
+/** Parts of the thread used for the events of a transaction. */
 export interface TransactionEventsOptions {
   /** The plugin. */
   emitter: string
-  /** Null where a single thread runs plugins for a test of them: then the events are delivered after the commit, and no more. */
+  /** Null in the single thread of a plugin test: there the events are only delivered after the commit. */
   log: EventLog | null
-  /** Null where the tool `event_bus` is not installed. */
+  /** Null without the tool `event_bus`. */
   check: PublicationCheck | null
-  /** Takes an event that is committed. */
+  /** Receives committed events. */
   deliver(frame: EventFrame): void
 }
 
@@ -39,14 +40,14 @@ export class TransactionEvents implements TransactionCompanion {
       query,
       queryOne,
       execute,
-      // Not a function of its own, which the transpiler would give its name with each transaction.
+      // Not a separate function: the transpiler would name it anew with each transaction.
       publish(event, payload, options) {
         return events.#publish(event, payload, options)
       },
     }
   }
 
-  /** Not async, which would cost a promise more: only what has to wait does. */
+  /** Not async, which would cost one more promise: only the waiting path pays for it. */
   #publish(event: string, payload: object, options: unknown): Promise<string> {
     const { log, check } = this.#options
     try {
@@ -78,14 +79,14 @@ export class TransactionEvents implements TransactionCompanion {
   lastStatements(others: readonly TransactionCompanion[] = []): readonly LastStatement[] {
     const { log } = this.#options
     let frames = this.#frames
-    // One of another class has no such field, and throws: then each transaction commits by itself, and no event is left out.
+    // A database of another class has no such field, and throws: then each transaction commits by itself, and no event is left out.
     for (const other of others) frames = frames.concat((other as TransactionEvents).#frames)
     if (frames.length === 0 || log === null) return []
     this.#insertion = log.insertion(frames)
     return this.#insertion.statements
   }
 
-  /** What the database says of itself stays as it is: the transaction may be repeated. */
+  /** Errors of the database are unchanged: the transaction may be repeated. */
   refusal(error: DbError): Error {
     const { log } = this.#options
     if (log === null || error.kind === 'serialization') return error
@@ -102,7 +103,7 @@ export class TransactionEvents implements TransactionCompanion {
     this.#end()
   }
 
-  /** They are delivered when the log is found to have them. */
+  /** Delivered if the log turns out to have them. */
   unknown(): void {
     if (this.#frames.length > 0) this.#options.log?.memory.refused()
     this.#end()

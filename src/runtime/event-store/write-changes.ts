@@ -11,11 +11,11 @@ import { writeServerChanges } from './server-changes.ts'
 const RANGE_MIN = 16
 
 const DELETE = new PositionList('DELETE FROM heddle_delivery WHERE seq IN')
-/** Never an older note: a lane that was given up may write its batch long after another one has. */
+/** Skips older notes: an abandoned lane may write its batch late, after another one has. */
 const NOTE = `UPDATE heddle_delivery SET attempt = $1, deaths = $2, error = $3, begun = $4, retry_ms = $5, due_ms = $6 WHERE seq = $7 AND attempt <= $1`
 const UPSERT_GROUP = `INSERT INTO heddle_group (id, event, grp, kind, seen_ms) VALUES ($1, $2, $3, $4, $5)
   ON CONFLICT (event, grp, kind) DO UPDATE SET id = excluded.id, seen_ms = excluded.seen_ms`
-/** A dead letter whose replay has gone with its group is one again. */
+/** A dead letter whose replay was deleted with its group is a dead letter again. */
 const END_UNHANDLED = `UPDATE heddle_dead SET replay = '', replay_seq = 0
   WHERE replay = 'running' AND NOT EXISTS (SELECT 1 FROM heddle_delivery WHERE seq = heddle_dead.replay_seq)`
 const SAME_GROUP = 'SELECT id FROM heddle_group WHERE event = $1 AND grp = $2 AND kind = $3'
@@ -54,7 +54,7 @@ async function note(tx: Queryable, delivery: NotedDelivery): Promise<void> {
 async function writeGroup(tx: Queryable, { id, event, group, kind, seenMs }: GroupRow): Promise<void> {
   if (seenMs !== null) {
     const found = await tx.queryOne<{ id: number }>(SAME_GROUP, [event, group, kind])
-    // Somebody else has written into the table: the number is ours.
+    // A foreign row: the number is ours.
     if (found === null) await tx.execute('DELETE FROM heddle_group WHERE id = $1', [id])
     else if (Number(found.id) !== id) await renumber(tx, Number(found.id), id)
     await tx.execute(UPSERT_GROUP, [id, event, group, kind, seenMs])

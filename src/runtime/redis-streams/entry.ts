@@ -1,3 +1,4 @@
+// Entries of streams: events as Redis stores them.
 import { NO_TRACE_CONTEXT, traceContextOf, traceparentOf, tracestateOf } from '../../core/causality/context.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
