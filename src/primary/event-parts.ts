@@ -10,7 +10,7 @@ import { asBytes, type EventFrame } from '../transport/frames/event-frame.ts'
 import { Durable } from './event-store/durable.ts'
 import { LogLanes } from './event-store/log-lanes.ts'
 import { SYSTEM_PROCESSES } from './event-store/process-identity.ts'
-import { StoredLetters } from './event-store/stored-letters.ts'
+import { StoredDeadLetters } from './event-store/stored-dead-letters.ts'
 import type { SubscriberThread } from './events/consumer.ts'
 import type { DeadLetters } from './events/dead-letters.ts'
 import { type EventDriver, InProcessDriver } from './events/event-driver.ts'
@@ -73,7 +73,7 @@ export interface EventParts {
   readonly durable: Durable
   readonly logLanes: LogLanes
   readonly publisher: PrimaryPublisher
-  readonly deadLetters: StoredLetters
+  readonly deadLetters: StoredDeadLetters
   /** Carries the events that are published in the primary. */
   driver: EventDriver
   /** The driver where no database can hold them. */
@@ -132,7 +132,7 @@ export function assembleEvents(
   })
   bus.log = { log: eventLog, take: (frame) => durable.take(frame, bus) }
   const publisher = new PrimaryPublisher(eventLog, durable)
-  const deadLetters = new StoredLetters(hub, eventLog, durable)
+  const deadLetters = new StoredDeadLetters(hub, eventLog, durable)
   const inProcess = new InProcessDriver(hub, deadLetters)
   const parts: EventParts = {
     hub,

@@ -137,9 +137,9 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['events-in-memory'],
   },
   {
-    what: 'what waits behind a dead letter of its key goes on',
+    what: 'deliveries behind a dead letter of their key continue',
     file: 'src/primary/events/key-order.ts',
-    from: 'if (parked === undefined) return this.#next(delivery.queue, key)',
+    from: 'if (blocked === undefined) return this.#next(delivery.queue, key)',
     to: 'return this.#next(delivery.queue, key)',
     tests: ['events-in-memory'],
   },
@@ -158,7 +158,7 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['events/hub-threads', 'events/quarantine'],
   },
   {
-    what: 'a delivery is acknowledged before its letter is stored',
+    what: 'a delivery is acknowledged before its dead letter is stored',
     file: 'src/primary/events/hub.ts',
     from: 'else void event.source.storeDeadLetter(delivery, failed).then(() => this.#finish(delivery, error))',
     to: 'else void event.source.storeDeadLetter(delivery, failed), this.#finish(delivery, error)',

@@ -23,7 +23,7 @@ export const PLANTED: readonly Planted[] = [
       'if (delivery.consumer.isGone || (this.#lacksQuarantine(delivery.consumer) && delivery.consumer.instances.length === 0)) this',
   },
   {
-    what: 'what waits behind the letter of a subscriber that is gone stays',
+    what: 'the backlog behind a dead letter of a departed subscriber stays',
     file: 'key-order.ts',
     text: 'if (delivery.consumer.isGone) return this.#options.drop(delivery)',
     instead: '',
@@ -53,50 +53,50 @@ export const PLANTED: readonly Planted[] = [
     instead: 'if (next !== undefined) this.#advance(next)',
   },
   {
-    what: 'letters do not park',
+    what: 'dead letters block no key',
     file: 'key-order.ts',
-    text: 'if (this.parked.isEmpty || delivery.queue.instance !== null) return undefined',
+    text: 'if (this.blocked.isEmpty || delivery.queue.instance !== null) return undefined',
     instead: 'if (delivery !== null) return undefined',
   },
   {
-    what: 'what parks is not counted down',
+    what: 'unblocked deliveries are not counted down',
     file: 'key-order.ts',
     text: 'this.#count(next, -1)',
     instead: '',
   },
   {
-    what: 'a replay waits behind its own letter',
+    what: 'a replay waits behind its own dead letter',
     file: 'key-order.ts',
-    text: 'if (parked !== undefined && !isReplay(delivery, parked.replay)) return',
-    instead: 'if (parked !== undefined) return',
+    text: 'if (blocked !== undefined && !isReplay(delivery, blocked.replay)) return',
+    instead: 'if (blocked !== undefined) return',
   },
   {
-    what: 'a replay frees what waits as it begins',
+    what: 'a replay unblocks its key as it begins',
     file: 'key-order.ts',
-    text: 'parked.letters.delete(letter)\n    parked.replay = replay',
+    text: 'blocked.deadLetters.delete(deadLetter)\n    blocked.replay = replay',
     instead:
-      'parked.replay = replay\n    this.letterGone(place, letter)\n    parked.replay = null\n    this.#freeIfDone(place, parked)',
+      'blocked.replay = replay\n    this.deadLetterGone(place, deadLetter)\n    blocked.replay = null\n    this.#unblockIfDone(place, blocked)',
   },
   {
-    what: 'a deleted letter goes on parking',
+    what: 'a deleted dead letter still blocks its key',
     file: 'dead-letters.ts',
-    text: 'if (letter.parks) this.#parts.parked.letterGone(placeOf(letter), id)\n    return',
+    text: 'if (deadLetter.parks) this.#parts.blockedKeys.deadLetterGone(placeOf(deadLetter), id)\n    return',
     instead: 'return',
   },
   {
-    what: 'a letter that was dropped for a new one goes on parking',
+    what: 'a dead letter dropped for a new one still blocks its key',
     file: 'dead-letters.ts',
-    text: 'for (const old of dropped) if (old.parks) parked.letterGone(placeOf(old), old.id)',
+    text: 'for (const old of dropped) if (old.parks) blockedKeys.deadLetterGone(placeOf(old), old.id)',
     instead: '',
   },
   {
-    what: 'a letter is not kept',
+    what: 'a dead letter is not kept',
     file: 'dead-letters.ts',
-    text: 'this.#letters.size > DEAD_LETTERS_MAX',
-    instead: 'this.#letters.size > 3',
+    text: 'this.#deadLetters.size > DEAD_LETTERS_MAX',
+    instead: 'this.#deadLetters.size > 3',
   },
   {
-    what: 'an edited letter keeps its payload',
+    what: 'an edited dead letter keeps its payload',
     file: 'dead-letters.ts',
     text: 'const edited = { ...event, payload, payloadKeys: keys }',
     instead: 'const edited = { ...event, payloadKeys: keys }',
@@ -302,7 +302,7 @@ export const PLANTED: readonly Planted[] = [
   },
   // Rare: found in the 3,820th seed.
   {
-    what: 'what follows waits for the letter of a subscriber that is gone',
+    what: 'the dead letter of a departed subscriber blocks its key',
     file: 'hub.ts',
     text: 'parks: consumer.parks && !consumer.isGone &&',
     instead: 'parks: consumer.parks &&',
@@ -316,7 +316,7 @@ const HUB = ['primary/events/hub', 'primary/events/lane-subscribers']
 const STORED = [
   ...HUB,
   'primary/event-store/durable',
-  'primary/event-store/stored-letters',
+  'primary/event-store/stored-dead-letters',
   'runtime/event-store/write-changes',
 ]
 const DATA = fileURLToPath(new URL('../../data', import.meta.url))

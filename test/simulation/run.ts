@@ -252,7 +252,7 @@ export class Run {
       // A subscriber gets no more than what it leaves to others; what waits behind dead letters, a quarter of all.
       const isShareFull = furthestBehind >= free
       const mayBeFull =
-        takers.length > free || isShareFull || (hub.parked.size > 0 && pending + takers.length > plan.maxQueue / 4)
+        takers.length > free || isShareFull || (hub.blockedKeys.size > 0 && pending + takers.length > plan.maxQueue / 4)
       if (!mayBeFull) throw new Finding(`${id} for ${units.length} was refused at ${pending}: ${messageOf(error)}`)
     }
     if (isRequest && units.length > 0) return this.#request(frame, refused)
@@ -325,7 +325,7 @@ export class Run {
       while (!isLookDue) this.#step()
       if (clock.steadyMs() > untilMs || clock.steps > untilSteps)
         throw new Finding(
-          `It does not end: ${hub.pending} pending, ${hub.queued} of them queued, ${hub.parked.size} keys parked; ${this.oracle.openOnes}; ${[...hub.workloads()].map(({ group, pending }) => `${group} ${pending}`)}`,
+          `It does not end: ${hub.pending} pending, ${hub.queued} of them queued, ${hub.blockedKeys.size} keys parked; ${this.oracle.openOnes}; ${[...hub.workloads()].map(({ group, pending }) => `${group} ${pending}`)}`,
         )
       while (lanes.unsubscribe());
       if (!lanes.isHealed || lanes.isReloading || !lanes.areUp) continue
@@ -337,7 +337,7 @@ export class Run {
           lanes.present.has(letter.subscriber) && this.oracle.find(letter.event_id, letter.subscriber) !== undefined
         this.#handleLetter(isKnown && this.draw.is(0.7) ? 'replay' : 'delete', letter)
       }
-      const isQuiet = hub.pending === 0 && hub.parked.isEmpty && lanes.quarantine === null
+      const isQuiet = hub.pending === 0 && hub.blockedKeys.isEmpty && lanes.quarantine === null
       quiet = isQuiet ? quiet + 1 : 0
     }
   }

@@ -36,7 +36,7 @@ export class Doorbell {
   readonly #events = new Set<string>()
   #dueMs = 0
   #members = false
-  #letters = false
+  #deadLetters = false
   #isTelling = false
   #stop: (() => void) | null = null
 
@@ -69,8 +69,8 @@ export class Doorbell {
     this.#tell()
   }
 
-  letters(): void {
-    this.#letters = true
+  deadLetters(): void {
+    this.#deadLetters = true
     this.#tell()
   }
 
@@ -83,7 +83,7 @@ export class Doorbell {
   async #send(): Promise<void> {
     await this.#notify()
     this.#isTelling = false
-    if (this.#events.size > 0 || this.#dueMs > 0 || this.#members || this.#letters) this.#tell()
+    if (this.#events.size > 0 || this.#dueMs > 0 || this.#members || this.#deadLetters) this.#tell()
   }
 
   /** Notifies the others at once that this member leaves. */
@@ -99,11 +99,11 @@ export class Doorbell {
       events: this.#events.size > NAMES_MAX ? null : [...this.#events],
       dueMs: this.#dueMs,
       members: this.#members,
-      letters: this.#letters,
+      letters: this.#deadLetters,
     }
     this.#events.clear()
     this.#dueMs = 0
-    this.#members = this.#letters = false
+    this.#members = this.#deadLetters = false
     try {
       await database().execute('SELECT pg_notify($1, $2)', [CHANNEL, JSON.stringify(news)])
     } catch {

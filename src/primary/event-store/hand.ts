@@ -59,7 +59,7 @@ export interface HandParts {
   /** On a server: called when a row of a slot has left the hand. */
   onLeft?: (slot: OwnedSlot) => void
   /** Called when a dead letter blocks a key, before and after its commit. */
-  onParking?: (letter: string, isStored: boolean) => void
+  onParking?: (deadLetter: string, isStored: boolean) => void
 }
 
 /** The rows in hand: each from its handover to the hub until its outcome is committed. */
@@ -293,13 +293,13 @@ export class Hand implements EventSource {
   }
 
   /** The dead letter, the end of its row and the block of its key are one commit. Resolves after it. */
-  storeDeadLetter(delivery: Delivery, letter: FailedDelivery): Promise<void> {
+  storeDeadLetter(delivery: Delivery, deadLetter: FailedDelivery): Promise<void> {
     const { settler, reader, hub } = this.#parts
     const held = this.#held.get(delivery.event.seq)!
     const isGroup = held.cursor.group.kind === 'group'
-    const row = settler.rowOf({ ...letter, parks: letter.parks && isGroup })
+    const row = settler.rowOf({ ...deadLetter, parks: deadLetter.parks && isGroup })
     if (this.#replays.delete(held.seq))
-      settler.replayed({ seq: held.seq, error: letter.error, letter: row.id }, held.slot)
+      settler.replayed({ seq: held.seq, error: deadLetter.error, letter: row.id }, held.slot)
     if (isGroup) this.#settles(held)
     if (row.isParked) {
       this.#parts.onParking?.(row.id, false)

@@ -62,10 +62,10 @@ export class Membership {
   readonly #faults = new Map<'lease' | 'look', string>()
   /** By the steady clock. */
   #lateAtMs = 0
-  #lettersAtMs = 0
+  #unblockAtMs = 0
   #orphansAtMs = 0
   #isLateRunning = false
-  #areLettersRunning = false
+  #isUnblocking = false
   #hasEnded = false
 
   constructor(parts: MembershipParts) {
@@ -133,7 +133,7 @@ export class Membership {
       void this.look()
     }
     if (!letters) return
-    this.#lettersAtMs = this.#lateAtMs = 0
+    this.#unblockAtMs = this.#lateAtMs = 0
     void this.look()
   }
 
@@ -245,17 +245,18 @@ export class Membership {
     const { clock, reader } = this.#parts
     const startMs = clock.steadyMs()
     // Uncommitted ones would look deleted.
-    const blocking = [...reader().blocking()].filter(({ letter }) => !this.storing.has(letter))
-    if (this.#areLettersRunning || blocking.length === 0 || startMs < this.#lettersAtMs) return
-    this.#areLettersRunning = true
+    const blocking = [...reader().blocking()].filter(({ deadLetter }) => !this.storing.has(deadLetter))
+    if (this.#isUnblocking || blocking.length === 0 || startMs < this.#unblockAtMs) return
+    this.#isUnblocking = true
     try {
-      const still = await this.store.stillParked(blocking.map(({ letter }) => letter))
-      for (const { cursor, letter } of blocking) if (!still.has(letter)) reader().unpark(cursor.group.id, letter)
-      this.#lettersAtMs = clock.steadyMs() + REST * (clock.steadyMs() - startMs) - LOOK_MS
+      const still = await this.store.stillParked(blocking.map(({ deadLetter }) => deadLetter))
+      for (const { cursor, deadLetter } of blocking)
+        if (!still.has(deadLetter)) reader().unpark(cursor.group.id, deadLetter)
+      this.#unblockAtMs = clock.steadyMs() + REST * (clock.steadyMs() - startMs) - LOOK_MS
     } catch {
       // The next check tries again.
     }
-    this.#areLettersRunning = false
+    this.#isUnblocking = false
   }
 
   async #deleteOrphans(): Promise<void> {

@@ -418,14 +418,14 @@ export class Reader {
   }
 
   /** Blocks the key of a new dead letter: its rows are skipped. @param place of the dead letter */
-  park(cursor: Cursor, name: string, letter: string, place: number): void {
-    cursor.park(cursor.keyOf(name), letter, place)
+  park(cursor: Cursor, name: string, deadLetter: string, place: number): void {
+    cursor.park(cursor.keyOf(name), deadLetter, place)
   }
 
   /** A dead letter is replayed or deleted: its key is read again from there, unless another one blocks it. */
-  unpark(group: number, letter: string): void {
+  unpark(group: number, deadLetter: string): void {
     const cursor = this.#cursors.get(group)
-    if (cursor?.unpark(letter)) this.keyReady(cursor)
+    if (cursor?.unpark(deadLetter)) this.keyReady(cursor)
   }
 
   /** A row handed out stays in the store, or is there again at its old place. */
@@ -457,9 +457,9 @@ export class Reader {
   }
 
   /** Dead letters that block keys. */
-  *blocking(): Iterable<{ cursor: Cursor; letter: string }> {
+  *blocking(): Iterable<{ cursor: Cursor; deadLetter: string }> {
     for (const cursor of this.#cursors.values())
-      for (const { deadLetters } of cursor.parked) for (const letter of deadLetters) yield { cursor, letter }
+      for (const { deadLetters } of cursor.parked) for (const deadLetter of deadLetters) yield { cursor, deadLetter }
   }
 }
 

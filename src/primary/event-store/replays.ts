@@ -35,8 +35,8 @@ export class Replays {
   }
 
   /** True for a dead letter that a read of blocked keys may still return. */
-  isReleased(letter: string): boolean {
-    return this.#released.has(letter)
+  isReleased(deadLetter: string): boolean {
+    return this.#released.has(deadLetter)
   }
 
   /** Returns the key of a dead letter and the number of rows blocked by it. */
@@ -47,48 +47,48 @@ export class Replays {
   }
 
   /** Makes a dead letter a row of its group again, at its old place. @returns the number of the row; null if the group is unknown */
-  async moveIn(tx: Queryable, letter: string, group: string, frame: EventFrame): Promise<number | null> {
+  async moveIn(tx: Queryable, deadLetter: string, group: string, frame: EventFrame): Promise<number | null> {
     const { groups, store, clock } = this.#parts
     const id = groups.idOf(frame.event, group)
     if (id === undefined) return null
-    const { seq, place } = await store.moveIn(tx, letter, id, frame, clock.nowMs())
-    this.#places.set(letter, place)
+    const { seq, place } = await store.moveIn(tx, deadLetter, id, frame, clock.nowMs())
+    this.#places.set(deadLetter, place)
     return seq
   }
 
   /** The replay is committed. */
-  begun(letter: string, event: string, group: string, key: string | null, seq: number): void {
+  begun(deadLetter: string, event: string, group: string, key: string | null, seq: number): void {
     const { groups, rows, members, reader, hand, clock } = this.#parts
     const id = groups.idOf(event, group)
-    const place = this.#places.get(letter) ?? 0
-    this.#places.delete(letter)
+    const place = this.#places.get(deadLetter) ?? 0
+    this.#places.delete(deadLetter)
     if (id === undefined) return
-    this.#release(letter)
+    this.#release(deadLetter)
     rows.add(1)
-    reader.unpark(id, letter)
+    reader.unpark(id, deadLetter)
     if (members === null) {
       hand.replaying(seq, clock.nowMs())
       return reader.back(id, place, key)
     }
     // If this process owns the slot, it reads the row at once; otherwise it notifies the owner.
-    members.doorbell.letters()
+    members.doorbell.deadLetters()
     reader.late(id, place, key)
     reader.rangGroup(id)
   }
 
   /** A dead letter is deleted. */
-  deleted(letter: string, event: string, group: string): void {
+  deleted(deadLetter: string, event: string, group: string): void {
     const { groups, rows, members, reader } = this.#parts
     const id = groups.idOf(event, group)
-    this.#release(letter)
-    members?.doorbell.letters()
+    this.#release(deadLetter)
+    members?.doorbell.deadLetters()
     if (id === undefined) return
-    reader.unpark(id, letter)
+    reader.unpark(id, deadLetter)
     rows.tell()
   }
 
-  #release(letter: string): void {
+  #release(deadLetter: string): void {
     if (this.#released.size >= RELEASED_MAX) this.#released.clear()
-    this.#released.add(letter)
+    this.#released.add(deadLetter)
   }
 }

@@ -389,12 +389,12 @@ export class ServerStore extends SqlStore {
 
   override async moveIn(
     tx: Queryable,
-    letter: string,
+    deadLetter: string,
     group: number,
     frame: EventFrame,
     nowMs: number,
   ): Promise<MovedRow> {
-    const dead = await tx.queryOne<{ place: number }>('SELECT place FROM heddle_dead WHERE id = $1', [letter])
+    const dead = await tx.queryOne<{ place: number }>('SELECT place FROM heddle_dead WHERE id = $1', [deadLetter])
     const own = await tx.queryOne<{ member: number }>('SELECT member FROM heddle_group WHERE id = $1', [group])
     const key = keyColumnOf(frame.key)
     const slot = Number(own?.member ?? 0) > 0 ? '0' : slotOf('$7::text')
@@ -405,15 +405,15 @@ export class ServerStore extends SqlStore {
       [Number(dead!.place) || null, group, frame.id, frame.event, envelopeOf(frame), frame.payload, key],
     )
     const [seq, place] = [Number(rows[0]!.seq), Number(rows[0]!.place)]
-    await this.replayBegins(tx, letter, seq, nowMs)
+    await this.replayBegins(tx, deadLetter, seq, nowMs)
     return { seq, place }
   }
 
   /** Returns the ones of these dead letters that still block a key. */
-  async stillParked(letters: readonly string[]): Promise<Set<string>> {
+  async stillParked(deadLetters: readonly string[]): Promise<Set<string>> {
     const rows = await this.database.query<{ dead_letter: string }>(
       'SELECT dead_letter FROM heddle_parked WHERE dead_letter IN (SELECT json_array_elements_text($1::json))',
-      [JSON.stringify(letters)],
+      [JSON.stringify(deadLetters)],
     )
     return new Set(rows.map(({ dead_letter }) => dead_letter))
   }

@@ -235,24 +235,24 @@ export class SqlStore implements DeliveryStore {
   }
 
   /** Makes a dead letter a row again, at its place, or at the end if it has none. */
-  async moveIn(tx: Queryable, letter: string, group: number, frame: EventFrame, nowMs: number): Promise<MovedRow> {
-    const dead = await tx.queryOne<{ place: number }>('SELECT place FROM heddle_dead WHERE id = $1', [letter])
+  async moveIn(tx: Queryable, deadLetter: string, group: number, frame: EventFrame, nowMs: number): Promise<MovedRow> {
+    const dead = await tx.queryOne<{ place: number }>('SELECT place FROM heddle_dead WHERE id = $1', [deadLetter])
     const { rows } = await tx.execute<{ seq: number }>(
       `INSERT INTO heddle_delivery (place, grp, thread, event_id, event, envelope, payload, key) VALUES ($1, $2, 0, $3, $4, $5, $6, $7) RETURNING seq`,
       [dead!.place || null, group, frame.id, frame.event, envelopeOf(frame), frame.payload, keyColumnOf(frame.key)],
     )
     const seq = Number(rows[0]!.seq)
-    await this.replayBegins(tx, letter, seq, nowMs)
+    await this.replayBegins(tx, deadLetter, seq, nowMs)
     return { seq, place: Number(dead!.place || seq) }
   }
 
   /** Unblocks the key of the dead letter, now the row `seq`. */
-  protected async replayBegins(tx: Queryable, letter: string, seq: number, nowMs: number): Promise<void> {
-    await tx.execute('DELETE FROM heddle_parked WHERE dead_letter = $1', [letter])
+  protected async replayBegins(tx: Queryable, deadLetter: string, seq: number, nowMs: number): Promise<void> {
+    await tx.execute('DELETE FROM heddle_parked WHERE dead_letter = $1', [deadLetter])
     await tx.execute("UPDATE heddle_dead SET replay = 'running', replay_seq = $1, replayed_ms = $2 WHERE id = $3", [
       seq,
       nowMs,
-      letter,
+      deadLetter,
     ])
   }
 

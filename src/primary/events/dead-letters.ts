@@ -5,7 +5,7 @@ import type { DeadLetter, DeadLetterPage, LetterReplay } from '../../contracts/e
 import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { splitKeys } from '../../runtime/events/publication.ts'
 import { type FailedDelivery, type HubEvent, hubEventOf } from './consumer.ts'
-import type { KeyPlace, ParkedKeys } from './key-order.ts'
+import type { BlockedKeys, KeyPlace } from './key-order.ts'
 import type { RecordLog } from './records.ts'
 
 /** The dead letters of a process, in memory or in a store. */
@@ -23,16 +23,16 @@ export interface DeadLetters {
 }
 
 /** True when the dead letter matches the filter. The cursor `before` is not checked. */
-function isWanted(letter: DeadLetter, wanted: DeadLetterPage): boolean {
+function isWanted(deadLetter: DeadLetter, wanted: DeadLetterPage): boolean {
   const { event, subscriber, error, since, until, parked, ids } = wanted
-  if (parked !== undefined && (letter.parked === true) !== parked) return false
-  if (event !== undefined && letter.event !== event) return false
-  if (subscriber !== undefined && letter.subscriber !== subscriber) return false
-  if (error !== undefined && !letter.error.includes(error)) return false
+  if (parked !== undefined && (deadLetter.parked === true) !== parked) return false
+  if (event !== undefined && deadLetter.event !== event) return false
+  if (subscriber !== undefined && deadLetter.subscriber !== subscriber) return false
+  if (error !== undefined && !deadLetter.error.includes(error)) return false
   // ISO 8601 texts of one form sort by time.
-  if (since !== undefined && letter.timestamp < isoOf(since)) return false
-  if (until !== undefined && letter.timestamp >= isoOf(until)) return false
-  return ids === undefined || ids.includes(letter.id)
+  if (since !== undefined && deadLetter.timestamp < isoOf(since)) return false
+  if (until !== undefined && deadLetter.timestamp >= isoOf(until)) return false
+  return ids === undefined || ids.includes(deadLetter.id)
 }
 
 const isoOf = (time: Date | string): string => (typeof time === 'string' ? time : time.toISOString())
@@ -43,7 +43,7 @@ const DEAD_LETTERS_PAGE_MAX = 1000
 export const DEAD_LETTERS_PAGE_BYTES = 4 * 1024 * 1024
 
 /** Collects one page of the dead letters, from the newest to older ones. */
-export class LetterPage {
+export class DeadLetterCollector {
   readonly #wanted: DeadLetterPage
   readonly #limit: number
   readonly #newestFirst: DeadLetter[] = []
@@ -56,12 +56,12 @@ export class LetterPage {
 
   /** Adds the matching ones. @returns true when the page is full */
   add(newestFirst: Iterable<DeadLetter>): boolean {
-    for (const letter of newestFirst) {
-      if (!isWanted(letter, this.#wanted)) continue
-      const bytes = Buffer.byteLength(JSON.stringify(letter))
+    for (const deadLetter of newestFirst) {
+      if (!isWanted(deadLetter, this.#wanted)) continue
+      const bytes = Buffer.byteLength(JSON.stringify(deadLetter))
       const isTooLarge = this.#bytes + bytes > DEAD_LETTERS_PAGE_BYTES && this.#newestFirst.length > 0
       if (this.#isFull || isTooLarge) return true
-      this.#newestFirst.push(letter)
+      this.#newestFirst.push(deadLetter)
       this.#bytes += bytes
     }
     return this.#isFull
@@ -77,7 +77,7 @@ export class LetterPage {
 }
 
 /** Counts the dead letters dropped for new ones, and logs the first. */
-export class DroppedLetters {
+export class DroppedDeadLetters {
   readonly #tell: (message: string) => void
   #count = 0
 
@@ -90,13 +90,13 @@ export class DroppedLetters {
     return this.#count
   }
 
-  add(letters: number): void {
-    if (this.#count === 0 && letters > 0) {
+  add(deadLetters: number): void {
+    if (this.#count === 0 && deadLetters > 0) {
       this.#tell(
         'The dead-letter store is full: the oldest letters are dropped for new ones (EVENT_BUS_MAX_DEAD_BYTES). They are counted from now on, and this is not told again',
       )
     }
-    this.#count += letters
+    this.#count += deadLetters
   }
 }
 
@@ -107,10 +107,10 @@ const DEAD_LETTERS_MAX = 1000
 /** Default of EVENT_BUS_MAX_DEAD_BYTES. */
 export const DEAD_LETTERS_MAX_BYTES = 67_108_864
 /** Estimated size of a dead letter beside its texts, bytes. */
-const LETTER_BYTES = 1024
+const DEAD_LETTER_BYTES = 1024
 
 /** A failed delivery with everything its replay needs. */
-interface MemoryLetter extends Omit<FailedDelivery, 'trace'> {
+interface MemoryDeadLetter extends Omit<FailedDelivery, 'trace'> {
   readonly id: string
   /** The payload before the edit, and its keys. */
   readonly original?: { payload: string; payloadKeys: string }
@@ -127,7 +127,7 @@ interface MemoryDeadLettersParts {
   /** EVENT_BUS_MAX_DEAD_BYTES; its default when left out. */
   maxDeadBytes?: number
   /** Keys blocked by dead letters. */
-  parked: ParkedKeys
+  blockedKeys: BlockedKeys
   hasConsumer: (event: string, group: string) => boolean
   /** Delivers an event to one of its groups alone. */
   deliver: (event: HubEvent, group: string) => void
@@ -136,101 +136,103 @@ interface MemoryDeadLettersParts {
 /** The dead letters of events in memory. */
 export class MemoryDeadLetters implements DeadLetters {
   /** Dead letters dropped for new ones, here or in the store of the streams. */
-  readonly dropped: DroppedLetters
+  readonly dropped: DroppedDeadLetters
   readonly #parts: MemoryDeadLettersParts
-  readonly #letters = new Map<string, MemoryLetter>()
+  readonly #deadLetters = new Map<string, MemoryDeadLetter>()
   /** Replayed dead letters, without their payloads. */
-  readonly #replayed = new Map<string, MemoryLetter>()
+  readonly #replayed = new Map<string, MemoryDeadLetter>()
   /** Ids of the dead letters with a running replay, by event. */
   readonly #running = new Map<HubEvent, string>()
   #bytes = 0
 
   constructor(parts: MemoryDeadLettersParts) {
     this.#parts = parts
-    this.dropped = new DroppedLetters((message) => parts.log('WARNING', message))
+    this.dropped = new DroppedDeadLetters((message) => parts.log('WARNING', message))
   }
 
   /** Adds a dead letter. With `parks` it blocks its key. Keys blocked by the dropped ones are unblocked. */
   add({ trace: _, ...failed }: FailedDelivery): void {
-    const { chance, clock, parked } = this.#parts
+    const { chance, clock, blockedKeys } = this.#parts
     const id = `dl_${chance.id()}`
     const { event, error } = failed
     const blackBox = failed.blackBox === null ? null : { ...failed.blackBox, steps: [] }
     const boxBytes = blackBox === null ? 0 : JSON.stringify(blackBox).length
-    const bytes = LETTER_BYTES + event.payload.length + event.payloadKeys.length + 2 * error.length + boxBytes
-    this.#letters.set(id, { ...failed, blackBox, id, atMs: clock.nowMs(), bytes })
+    const bytes = DEAD_LETTER_BYTES + event.payload.length + event.payloadKeys.length + 2 * error.length + boxBytes
+    this.#deadLetters.set(id, { ...failed, blackBox, id, atMs: clock.nowMs(), bytes })
     this.#bytes += bytes
     const dropped = this.#dropOldest()
     this.dropped.add(dropped.length)
-    if (failed.parks) parked.park(placeOf(failed), id)
+    if (failed.parks) blockedKeys.block(placeOf(failed), id)
     this.replayEnded(event, error, id)
-    for (const old of dropped) if (old.parks) parked.letterGone(placeOf(old), old.id)
+    for (const old of dropped) if (old.parks) blockedKeys.deadLetterGone(placeOf(old), old.id)
   }
 
   /** The new one stays, whatever its size: events have a size limit of their own. */
-  #dropOldest(): MemoryLetter[] {
+  #dropOldest(): MemoryDeadLetter[] {
     const maxBytes = this.#parts.maxDeadBytes ?? DEAD_LETTERS_MAX_BYTES
-    const dropped: MemoryLetter[] = []
-    while (this.#letters.size > DEAD_LETTERS_MAX || (this.#bytes > maxBytes && this.#letters.size > 1))
-      dropped.push(this.#take(this.#letters.values().next().value!))
+    const dropped: MemoryDeadLetter[] = []
+    while (this.#deadLetters.size > DEAD_LETTERS_MAX || (this.#bytes > maxBytes && this.#deadLetters.size > 1))
+      dropped.push(this.#take(this.#deadLetters.values().next().value!))
     return dropped
   }
 
-  #take(letter: MemoryLetter): MemoryLetter {
-    this.#letters.delete(letter.id)
-    this.#bytes -= letter.bytes
-    return letter
+  #take(deadLetter: MemoryDeadLetter): MemoryDeadLetter {
+    this.#deadLetters.delete(deadLetter.id)
+    this.#bytes -= deadLetter.bytes
+    return deadLetter
   }
 
   has(id: string): boolean {
-    return this.#letters.has(id)
+    return this.#deadLetters.has(id)
   }
 
   list(wanted: DeadLetterPage = {}): DeadLetter[] {
     const { before } = wanted
-    const page = new LetterPage(wanted)
-    const letters = [...(wanted.replayed ? this.#replayed : this.#letters).values()]
+    const page = new DeadLetterCollector(wanted)
+    const deadLetters = [...(wanted.replayed ? this.#replayed : this.#deadLetters).values()]
     // Ids grow with time.
-    const newestFirst = letters.sort((a, b) => (a.id < b.id ? 1 : -1))
+    const newestFirst = deadLetters.sort((a, b) => (a.id < b.id ? 1 : -1))
     page.add(
-      newestFirst.flatMap((letter) => (before === undefined || letter.id < before ? [this.#listed(letter)] : [])),
+      newestFirst.flatMap((deadLetter) =>
+        before === undefined || deadLetter.id < before ? [this.#listed(deadLetter)] : [],
+      ),
     )
     return page.oldestFirst()
   }
 
-  #listed(letter: MemoryLetter): DeadLetter {
-    const { event, original, replay, parks } = letter
+  #listed(deadLetter: MemoryDeadLetter): DeadLetter {
+    const { event, original, replay, parks } = deadLetter
     return {
-      id: letter.id,
+      id: deadLetter.id,
       event: event.event,
       event_id: event.id,
-      subscriber: letter.subscriber,
-      error: letter.error,
-      attempts: letter.attempts,
-      ...(letter.blackBox === null ? {} : { black_box: letter.blackBox }),
+      subscriber: deadLetter.subscriber,
+      error: deadLetter.error,
+      attempts: deadLetter.attempts,
+      ...(deadLetter.blackBox === null ? {} : { black_box: deadLetter.blackBox }),
       ...(parks ? { parked: true } : {}),
       ...(original === undefined ? {} : { original_keys: splitKeys(original.payloadKeys) }),
       ...(replay === undefined ? {} : { replay }),
-      ...(parks && replay === undefined ? this.#parts.parked.shownOf(placeOf(letter)) : {}),
+      ...(parks && replay === undefined ? this.#parts.blockedKeys.shownOf(placeOf(deadLetter)) : {}),
       payload_keys: splitKeys(event.payloadKeys),
-      timestamp: new Date(letter.atMs).toISOString(),
+      timestamp: new Date(deadLetter.atMs).toISOString(),
       request_id: event.requestId,
     }
   }
 
   /** Its key stays blocked until the replay ends. */
   replay(id: string): boolean {
-    const { hasConsumer, deliver, clock, parked } = this.#parts
-    const letter = this.#letters.get(id)
-    if (letter === undefined || !hasConsumer(letter.event.event, letter.group)) return false
-    const event = hubEventOf({ ...letter.event, trace: letter.event.producer, delayMs: 0 }, 0, null)
-    this.#take(letter)
+    const { hasConsumer, deliver, clock, blockedKeys } = this.#parts
+    const deadLetter = this.#deadLetters.get(id)
+    if (deadLetter === undefined || !hasConsumer(deadLetter.event.event, deadLetter.group)) return false
+    const event = hubEventOf({ ...deadLetter.event, trace: deadLetter.event.producer, delayMs: 0 }, 0, null)
+    this.#take(deadLetter)
     this.#running.set(event, id)
     const replay: LetterReplay = { at: new Date(clock.nowMs()).toISOString(), outcome: 'running' }
-    this.#replayed.set(id, { ...letter, event: { ...letter.event, payload: '' }, replay })
+    this.#replayed.set(id, { ...deadLetter, event: { ...deadLetter.event, payload: '' }, replay })
     if (this.#replayed.size > REPLAYS_MAX) this.#replayed.delete(this.#replayed.keys().next().value!)
-    if (letter.parks) parked.replaying(placeOf(letter), id, event)
-    deliver(event, letter.group)
+    if (deadLetter.parks) blockedKeys.replaying(placeOf(deadLetter), id, event)
+    deliver(event, deadLetter.group)
     return true
   }
 
@@ -238,7 +240,7 @@ export class MemoryDeadLetters implements DeadLetters {
    * Records the outcome if the delivery was a replay.
    * @param error why it failed again; null if handled. @param letter id of the new dead letter, if any
    */
-  replayEnded(event: HubEvent, error: string | null, letter: string | null): void {
+  replayEnded(event: HubEvent, error: string | null, deadLetter: string | null): void {
     if (this.#running.size === 0) return
     const id = this.#running.get(event)
     if (id === undefined) return
@@ -249,34 +251,34 @@ export class MemoryDeadLetters implements DeadLetters {
     const replay: LetterReplay =
       error === null
         ? { at, outcome: 'done' }
-        : { at, outcome: 'failed', error, ...(letter === null ? {} : { letter }) }
+        : { at, outcome: 'failed', error, ...(deadLetter === null ? {} : { letter: deadLetter }) }
     this.#replayed.set(id, { ...replayed, replay })
   }
 
   payload(id: string): string | null {
-    const letter = this.#letters.get(id)
-    return letter === undefined ? null : Buffer.from(letter.event.payload, 'latin1').toString()
+    const deadLetter = this.#deadLetters.get(id)
+    return deadLetter === undefined ? null : Buffer.from(deadLetter.event.payload, 'latin1').toString()
   }
 
   edit(id: string, json: string, keys: string): boolean {
-    const letter = this.#letters.get(id)
-    if (letter === undefined) return false
-    const { event, original } = letter
+    const deadLetter = this.#deadLetters.get(id)
+    if (deadLetter === undefined) return false
+    const { event, original } = deadLetter
     const payload = Buffer.from(json).toString('latin1')
     const kept = original ?? { payload: event.payload, payloadKeys: event.payloadKeys }
     const added = payload.length - (original === undefined ? 0 : event.payload.length)
     const edited = { ...event, payload, payloadKeys: keys }
     // In its old place: the oldest are dropped first.
-    this.#letters.set(id, { ...letter, event: edited, original: kept, bytes: letter.bytes + added })
+    this.#deadLetters.set(id, { ...deadLetter, event: edited, original: kept, bytes: deadLetter.bytes + added })
     this.#bytes += added
     return true
   }
 
   delete(id: string): boolean {
-    const letter = this.#letters.get(id)
-    if (letter === undefined) return false
-    this.#take(letter)
-    if (letter.parks) this.#parts.parked.letterGone(placeOf(letter), id)
+    const deadLetter = this.#deadLetters.get(id)
+    if (deadLetter === undefined) return false
+    this.#take(deadLetter)
+    if (deadLetter.parks) this.#parts.blockedKeys.deadLetterGone(placeOf(deadLetter), id)
     return true
   }
 }

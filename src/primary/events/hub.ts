@@ -22,7 +22,7 @@ import {
 } from './consumer.ts'
 import { MemoryDeadLetters } from './dead-letters.ts'
 import { DeliveryTrace } from './delivery-trace.ts'
-import { KeyOrder, type ParkedKeys } from './key-order.ts'
+import { type BlockedKeys, KeyOrder } from './key-order.ts'
 import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'
 import { QueueBudget } from './queue-budget.ts'
 import {
@@ -104,7 +104,7 @@ export class Hub implements DeliverySink {
     this.records = new Records(options.log)
     this.deadLetters = new MemoryDeadLetters({
       ...options,
-      parked: this.parked,
+      blockedKeys: this.blockedKeys,
       hasConsumer: (event, group) => this.hasConsumer(event, group),
       deliver: (event, group) => this.#start(this.#topology.consumer(event.event, group)!.queue, event),
     })
@@ -132,8 +132,8 @@ export class Hub implements DeliverySink {
   }
 
   /** Keys blocked by dead letters. */
-  get parked(): ParkedKeys {
-    return this.#keys.parked
+  get blockedKeys(): BlockedKeys {
+    return this.#keys.blocked
   }
 
   /** True when the queue is too full for new work. */
@@ -366,8 +366,8 @@ export class Hub implements DeliverySink {
     const budget = this.#budget
     budget.check(consumers, payload.length, parentId === null && requestId === null)
     if (held.deliveries === 0 || key === null) return
-    const parking = consumers.filter(({ group }) => this.parked.find({ event, group, key }) !== undefined).length
-    if (parking > 0) budget.checkHeld(held, parking, payload.length)
+    const blocked = consumers.filter(({ group }) => this.blockedKeys.find({ event, group, key }) !== undefined).length
+    if (blocked > 0) budget.checkHeld(held, blocked, payload.length)
   }
 
   /** Records an event taken by a broker, and tells the listeners. An event name over the limit is traced without a topic. */
@@ -425,14 +425,14 @@ export class Hub implements DeliverySink {
     const { consumer, queue, event } = delivery
     if (consumer.isGone) return this.#finish(delivery, SUBSCRIBER_GONE, false)
     // The delivery stays in the log, perhaps behind an earlier one of its key.
-    if (this.#delayed.isReturning && event.source?.isBroker === false)
+    if (this.#delayed.isDraining && event.source?.isBroker === false)
       return this.#finish(delivery, SUBSCRIBER_GONE, false)
     // It waited for its key, so that the rest of the key continues behind its dead letter.
     if (delivery.deaths >= POISON_DEATHS) return this.#fail(delivery, poisonMessage(delivery), 'poison')
     if (delivery.dueMs !== 0) return this.#enqueueLater(delivery)
     if (delivery.deaths > 0) return this.#quarantine.add(delivery)
     if (queue.waiting.size === 0 && this.#dispatch(delivery)) return
-    if (this.#delayed.isReturning && isUntried(delivery)) return this.#finish(delivery, SUBSCRIBER_GONE, false)
+    if (this.#delayed.isDraining && isUntried(delivery)) return this.#finish(delivery, SUBSCRIBER_GONE, false)
     this.#waiting.push(delivery)
   }
 
@@ -529,7 +529,7 @@ export class Hub implements DeliverySink {
     delivery.isTried = true
     this.trace.note(delivery, { name: 'tool_away' })
     if (event.source?.leaving?.(delivery)) return this.#leave(delivery)
-    const isReturned = this.#delayed.isReturning && event.source !== null
+    const isReturned = this.#delayed.isDraining && event.source !== null
     if (consumer.isGone || isReturned) this.#finish(delivery, SUBSCRIBER_GONE, false)
     else if (delivery.deaths > 0) this.#quarantine.add(delivery)
     else this.#waiting.unshift(delivery)
@@ -628,7 +628,7 @@ export class Hub implements DeliverySink {
    * then on. Deliveries of the durable log stay there. Deliveries in memory behind dead letters are dropped.
    */
   returnDelayed(): void {
-    const retries = this.#delayed.takeReturnable()
+    const retries = this.#delayed.takeForHandover()
     const dropped = this.#keys.end()
     if (dropped > 0) {
       const message = `${dropped} events that waited behind dead letters in memory are lost with this process`

@@ -3,9 +3,9 @@ import { Fifo } from '../../core/collections/fifo.ts'
 import type { Consumer, Delivery, DeliveryQueue, HubEvent } from './consumer.ts'
 
 /** A key of one subscriber, blocked by a dead letter. */
-interface ParkedKey {
+interface BlockedKey {
   /** Ids of the dead letters blocking it: more than one only after crashes of the process. */
-  readonly letters: Set<string>
+  readonly deadLetters: Set<string>
   /** Event of the running replay; null: the dead letter waits. */
   replay: HubEvent | null
   /** Waiting deliveries, in their order. */
@@ -21,13 +21,13 @@ export interface KeyPlace {
 }
 
 /** Keys blocked by dead letters in memory, of all subscribers with `onDead: 'park'`. */
-export class ParkedKeys {
-  readonly #keys = new Map<string, ParkedKey>()
+export class BlockedKeys {
+  readonly #keys = new Map<string, BlockedKey>()
   /** Called when a key is unblocked, with its waiting deliveries. */
-  readonly #onFreed: (place: KeyPlace, held: Fifo<Delivery>) => void
+  readonly #onUnblocked: (place: KeyPlace, held: Fifo<Delivery>) => void
 
-  constructor(onFreed: (place: KeyPlace, held: Fifo<Delivery>) => void) {
-    this.#onFreed = onFreed
+  constructor(onUnblocked: (place: KeyPlace, held: Fifo<Delivery>) => void) {
+    this.#onUnblocked = onUnblocked
   }
 
   get isEmpty(): boolean {
@@ -41,41 +41,41 @@ export class ParkedKeys {
 
   /** Key and backlog for the list of dead letters. */
   shownOf(place: KeyPlace): { key?: string; waiting?: number } {
-    const parked = this.find(place)
-    if (place.key === null || parked === undefined) return {}
-    return { key: place.key, waiting: parked.held.size }
+    const blocked = this.find(place)
+    if (place.key === null || blocked === undefined) return {}
+    return { key: place.key, waiting: blocked.held.size }
   }
 
-  find(place: KeyPlace): ParkedKey | undefined {
+  find(place: KeyPlace): BlockedKey | undefined {
     return this.#keys.get(idOf(place))
   }
 
   /** Blocks the key of a new dead letter. */
-  park(place: KeyPlace, letter: string): void {
-    const parked = this.#at(place)
-    parked.letters.add(letter)
-    parked.replay = null
+  block(place: KeyPlace, deadLetter: string): void {
+    const blocked = this.#at(place)
+    blocked.deadLetters.add(deadLetter)
+    blocked.replay = null
   }
 
   /** The dead letter is replayed: its event goes ahead of the waiting ones. */
-  replaying(place: KeyPlace, letter: string, replay: HubEvent): void {
-    const parked = this.#at(place)
-    parked.letters.delete(letter)
-    parked.replay = replay
+  replaying(place: KeyPlace, deadLetter: string, replay: HubEvent): void {
+    const blocked = this.#at(place)
+    blocked.deadLetters.delete(deadLetter)
+    blocked.replay = replay
   }
 
   /** The replayed event is handled: unblocks the key unless another dead letter blocks it. */
   replayed(place: KeyPlace): void {
-    const parked = this.find(place)
-    if (parked === undefined) return
-    parked.replay = null
-    this.#freeIfDone(place, parked)
+    const blocked = this.find(place)
+    if (blocked === undefined) return
+    blocked.replay = null
+    this.#unblockIfDone(place, blocked)
   }
 
   /** The dead letter is deleted, or dropped for a new one. */
-  letterGone(place: KeyPlace, letter: string): void {
-    const parked = this.find(place)
-    if (parked?.letters.delete(letter) === true) this.#freeIfDone(place, parked)
+  deadLetterGone(place: KeyPlace, deadLetter: string): void {
+    const blocked = this.find(place)
+    if (blocked?.deadLetters.delete(deadLetter) === true) this.#unblockIfDone(place, blocked)
   }
 
   /** Waiting deliveries of one subscriber, by key. */
@@ -88,19 +88,19 @@ export class ParkedKeys {
     return [...this.#keys.values()].map(({ held }) => held)
   }
 
-  #freeIfDone(place: KeyPlace, parked: ParkedKey): void {
-    if (parked.letters.size > 0 || parked.replay !== null) return
+  #unblockIfDone(place: KeyPlace, blocked: BlockedKey): void {
+    if (blocked.deadLetters.size > 0 || blocked.replay !== null) return
     this.#keys.delete(idOf(place))
-    this.#onFreed(place, parked.held)
+    this.#onUnblocked(place, blocked.held)
   }
 
-  #at(place: KeyPlace): ParkedKey {
-    let parked = this.find(place)
-    if (parked === undefined) {
-      parked = { letters: new Set(), replay: null, held: new Fifo() }
-      this.#keys.set(idOf(place), parked)
+  #at(place: KeyPlace): BlockedKey {
+    let blocked = this.find(place)
+    if (blocked === undefined) {
+      blocked = { deadLetters: new Set(), replay: null, held: new Fifo() }
+      this.#keys.set(idOf(place), blocked)
     }
-    return parked
+    return blocked
   }
 }
 
@@ -127,7 +127,7 @@ export interface HeldDeliveries {
  * A dead letter of a subscriber with `onDead: 'park'` blocks its key until it is replayed or deleted.
  */
 export class KeyOrder {
-  readonly parked: ParkedKeys
+  readonly blocked: BlockedKeys
   readonly held: HeldDeliveries = { deliveries: 0, bytes: 0 }
   readonly #options: KeyOrderOptions
   /** Deliveries ready to start. Empty except while `#advance` runs. */
@@ -136,7 +136,7 @@ export class KeyOrder {
 
   constructor(options: KeyOrderOptions) {
     this.#options = options
-    this.parked = new ParkedKeys((place, held) => this.#freed(place, held))
+    this.blocked = new BlockedKeys((place, held) => this.#unblocked(place, held))
   }
 
   /** Starts a delivery, after earlier ones of its key. */
@@ -144,10 +144,10 @@ export class KeyOrder {
     const { key } = delivery.event
     if (key !== null) {
       const { keyed } = delivery.queue
-      const parked = this.#parkedOf(delivery)
-      if (parked !== undefined && !isReplay(delivery, parked.replay)) return this.#hold(delivery, parked)
+      const blocked = this.#blockOf(delivery)
+      if (blocked !== undefined && !isReplay(delivery, blocked.replay)) return this.#wait(delivery, blocked)
       const behind = keyed.get(key)
-      if (behind !== undefined && parked === undefined) {
+      if (behind !== undefined && blocked === undefined) {
         behind.push(delivery)
         return
       }
@@ -160,10 +160,10 @@ export class KeyOrder {
   finished(delivery: Delivery): void {
     const { key } = delivery.event
     if (key === null) return
-    const parked = this.#parkedOf(delivery)
-    if (parked === undefined) return this.#next(delivery.queue, key)
-    if (isReplay(delivery, parked.replay)) {
-      this.parked.replayed(placeOf(delivery))
+    const blocked = this.#blockOf(delivery)
+    if (blocked === undefined) return this.#next(delivery.queue, key)
+    if (isReplay(delivery, blocked.replay)) {
+      this.blocked.replayed(placeOf(delivery))
       // Deliveries blocked by the dead letter went to the new subscriber of that name; the ones behind its replay did not.
       if (delivery.consumer.isGone) this.#next(delivery.queue, key)
       return
@@ -172,23 +172,23 @@ export class KeyOrder {
     const { keyed } = delivery.queue
     const behind = keyed.get(key)
     keyed.delete(key)
-    for (let next = behind?.shift(); next !== undefined; next = behind!.shift()) this.#hold(next, parked)
+    for (let next = behind?.shift(); next !== undefined; next = behind!.shift()) this.#wait(next, blocked)
   }
 
-  #parkedOf(delivery: Delivery): ParkedKey | undefined {
-    if (this.parked.isEmpty || delivery.queue.instance !== null) return undefined
-    return this.parked.find(placeOf(delivery))
+  #blockOf(delivery: Delivery): BlockedKey | undefined {
+    if (this.blocked.isEmpty || delivery.queue.instance !== null) return undefined
+    return this.blocked.find(placeOf(delivery))
   }
 
-  #hold(delivery: Delivery, parked: ParkedKey): void {
+  #wait(delivery: Delivery, blocked: BlockedKey): void {
     // Nobody would end it: the backlog of its subscriber has been dropped.
     if (delivery.consumer.isGone) return this.#options.drop(delivery)
     if (this.#isEnding) return this.#options.drop(delivery)
-    parked.held.push(delivery)
+    blocked.held.push(delivery)
     this.#count(delivery, 1)
   }
 
-  #freed(place: KeyPlace, held: Fifo<Delivery>): void {
+  #unblocked(place: KeyPlace, held: Fifo<Delivery>): void {
     const queue = this.#options.consumerOf(place)?.queue
     if (queue === undefined) return
     const key = place.key!
@@ -211,8 +211,8 @@ export class KeyOrder {
 
   /** Takes out the deliveries blocked by dead letters. @param consumer of it alone */
   takeHeld(consumer?: Consumer): Delivery[] {
-    const { parked } = this
-    const all = consumer === undefined ? parked.allHeld : parked.heldOf(consumer.event, consumer.group)
+    const { blocked } = this
+    const all = consumer === undefined ? blocked.allHeld : blocked.heldOf(consumer.event, consumer.group)
     return [...all].flatMap((held) => this.#taken(held))
   }
 

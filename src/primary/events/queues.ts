@@ -119,15 +119,15 @@ export class DelayQueue {
   readonly #timers = new Set<Timer>()
   /** Stored deliveries between two attempts: a broker or the durable log has them as well. */
   readonly #retries = new Set<Delivery>()
-  #isReturning = false
+  #isDraining = false
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
   /** True while the process ends: stored deliveries are handed back to their store. */
-  get isReturning(): boolean {
-    return this.#isReturning
+  get isDraining(): boolean {
+    return this.#isDraining
   }
 
   /** Waits for the first attempt. */
@@ -144,7 +144,7 @@ export class DelayQueue {
       this.#delay(delayMs, () => again(delivery))
       return true
     }
-    if (this.#isReturning) return false
+    if (this.#isDraining) return false
     this.#retries.add(delivery)
     this.#delay(delayMs, () => {
       if (this.#retries.delete(delivery)) again(delivery)
@@ -161,8 +161,8 @@ export class DelayQueue {
   }
 
   /** Takes out the stored deliveries for handover. Later retries of stored events are refused. */
-  takeReturnable(): Delivery[] {
-    this.#isReturning = true
+  takeForHandover(): Delivery[] {
+    this.#isDraining = true
     const taken = [...this.#retries]
     this.#retries.clear()
     return taken

@@ -290,11 +290,11 @@ export class StreamClaims {
     const found = await Promise.all(ids.map((id) => redis.command<Entry[]>('xrange', [group.stream, id, id])))
     for (const [entry] of found) {
       if (entry === undefined) continue
-      const turn: ClaimedShare['turn'] = (taken, deliver) => {
+      const runAlone: ClaimedShare['runAlone'] = (taken, deliver) => {
         this.#suspects.push({ entry: taken, times: times.get(entry[0])!, deliver })
         void this.#tryAlone()
       }
-      this.#give(group, entry, { ...FIRST_ATTEMPT, turn })
+      this.#give(group, entry, { ...FIRST_ATTEMPT, runAlone })
     }
   }
 

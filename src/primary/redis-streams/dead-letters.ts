@@ -6,7 +6,7 @@ import { isPlainObject } from '../../core/schemas/standard-schema.ts'
 import { DEAD_STREAM, streamOf } from '../../runtime/redis-streams/keys.ts'
 import { SCRIPTS } from '../../runtime/redis-streams/stream-commands.ts'
 import type { RedisArgument, RedisClient } from '../../stores/redis/client.ts'
-import { DEAD_LETTERS_MAX_BYTES, DEAD_LETTERS_PAGE_BYTES, LetterPage } from '../events/dead-letters.ts'
+import { DEAD_LETTERS_MAX_BYTES, DEAD_LETTERS_PAGE_BYTES, DeadLetterCollector } from '../events/dead-letters.ts'
 
 /** Maximum number of dead letters; above it the oldest are dropped. */
 const DEAD_LETTERS_STREAM_MAX = 10_000
@@ -16,7 +16,7 @@ const STEP = 50
 const LISTED_ERROR_MAX_LENGTH = 8192
 
 /** A failed delivery as it is stored. */
-export interface StreamLetter {
+export interface StreamDeadLetter {
   /** JSON with `id`, `payload_keys`, `request_id` and more. */
   readonly envelope: RedisArgument
   /** JSON. */
@@ -41,7 +41,7 @@ interface FailedEntry {
 
 interface Options {
   /** Called with the number of old dead letters dropped for new ones. */
-  onCut: (letters: number) => void
+  onCut: (deadLetters: number) => void
   /** Default DEAD_LETTERS_STREAM_MAX. */
   max?: number
   /** EVENT_BUS_MAX_DEAD_BYTES. */
@@ -66,11 +66,12 @@ export class StreamDeadLetters {
    *   no second dead letter. Without it a repeated call may store the dead letter twice.
    * @returns the id of the dead letter; null when the entry had been acknowledged before
    */
-  async add(letter: StreamLetter, entry?: FailedEntry): Promise<string | null> {
+  async add(deadLetter: StreamDeadLetter, entry?: FailedEntry): Promise<string | null> {
     const { max = DEAD_LETTERS_STREAM_MAX, maxBytes = DEAD_LETTERS_MAX_BYTES } = this.#options
-    const fields = ['e', letter.envelope, 'p', letter.payload, 'event', letter.event, 'group', letter.group]
-    fields.push('subscriber', letter.subscriber, 'error', letter.error, 'attempts', letter.attempts)
-    if (letter.blackBox !== null) fields.push('black_box', JSON.stringify(letter.blackBox))
+    const { envelope, payload, event, group, subscriber, error, attempts, blackBox } = deadLetter
+    const fields = ['e', envelope, 'p', payload, 'event', event, 'group', group]
+    fields.push('subscriber', subscriber, 'error', error, 'attempts', attempts)
+    if (blackBox !== null) fields.push('black_box', JSON.stringify(blackBox))
     const [entryId, dropped] = await this.#redis.run<[string, number]>(
       SCRIPTS.addDeadLetter,
       [DEAD_STREAM, entry?.stream ?? DEAD_STREAM],
@@ -82,7 +83,7 @@ export class StreamDeadLetters {
 
   /** @returns the oldest first, without replayed ones */
   async list(wanted: DeadLetterPage = {}): Promise<DeadLetter[]> {
-    const page = new LetterPage(wanted)
+    const page = new DeadLetterCollector(wanted)
     const before = wanted.before === undefined ? null : entryIdOf(wanted.before)
     if (wanted.replayed || (wanted.before !== undefined && before === null)) return []
     let from = before === null ? '+' : `(${before}`
@@ -96,7 +97,7 @@ export class StreamDeadLetters {
   }
 
   async payload(id: string): Promise<string | null> {
-    return (await this.#letter(id))?.fields.p ?? null
+    return (await this.#deadLetter(id))?.fields.p ?? null
   }
 
   async delete(id: string): Promise<boolean> {
@@ -106,16 +107,16 @@ export class StreamDeadLetters {
 
   /** Moves a dead letter back into the stream of its event, for its group alone. False if the dead letter or its group is gone. */
   async replay(id: string): Promise<boolean> {
-    const letter = await this.#letter(id)
-    if (letter === null) return false
-    const { entryId, fields } = letter
+    const deadLetter = await this.#deadLetter(id)
+    if (deadLetter === null) return false
+    const { entryId, fields } = deadLetter
     const { event, group } = fields
     if (event === undefined || group === undefined) return false
     const keys = [DEAD_STREAM, streamOf(event)]
     return (await this.#redis.run<number>(SCRIPTS.replayDeadLetter, keys, [entryId, group])) === 1
   }
 
-  async #letter(id: string): Promise<{ entryId: string; fields: Fields } | null> {
+  async #deadLetter(id: string): Promise<{ entryId: string; fields: Fields } | null> {
     const entryId = entryIdOf(id)
     if (entryId === null) return null
     const [entry] = await this.#redis.command<Reply[]>('xrange', [DEAD_STREAM, entryId, entryId])

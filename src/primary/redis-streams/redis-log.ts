@@ -109,7 +109,7 @@ export class RedisLog {
     const own: StreamProcess = { redis, replica, consumer, isOurs, mayBegin: this.#mayBegin, log }
     this.#settlements = new StreamSettlements({
       ...own,
-      letters: this.driver.letters,
+      deadLetters: this.driver.inRedis,
       onConfirmed: (group) => {
         if (group.isFull && group.room >= ROOM_MIN) this.#reader.wake(group.stream)
       },

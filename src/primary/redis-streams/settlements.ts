@@ -15,7 +15,7 @@ const GATHER_MS = 2
 /** Pause before a failed acknowledgement is sent again, milliseconds. */
 const RETRY_MS = 250
 /** Pause before a failed dead letter is sent again, milliseconds. */
-const LETTER_RETRY_MS = 500
+const DEAD_LETTER_RETRY_MS = 500
 /** Idle time of released entries: longer than any replica waits before it claims. */
 const RELEASED_IDLE_MS = 86_400_000
 /** Time for which failed attempts are kept after the last one of a stream, milliseconds. */
@@ -23,7 +23,7 @@ const ATTEMPTS_KEEP_MS = 7 * 86_400_000
 const ERROR_MAX_LENGTH = 1000
 
 interface StreamSettlementsOptions extends StreamProcess {
-  letters: StreamDeadLetters
+  deadLetters: StreamDeadLetters
   /** Called when the store has confirmed acknowledgements of the group. */
   onConfirmed: (group: StreamGroup) => void
 }
@@ -133,8 +133,8 @@ export class StreamSettlements implements Settlements {
 
   // ── dead letters ──────────────────────────────────────────────────────────
 
-  storeDeadLetter(entry: TakenEntry, letter: FailedDelivery): Promise<void> {
-    const { event, subscriber, error, attempts, blackBox } = letter
+  storeDeadLetter(entry: TakenEntry, deadLetter: FailedDelivery): Promise<void> {
+    const { event, subscriber, error, attempts, blackBox } = deadLetter
     const [, envelope] = encodeEntry({ ...event, trace: event.producer }, this.#options.replica, null)
     return this.#store(entry, {
       envelope: envelope!,
@@ -172,14 +172,14 @@ export class StreamSettlements implements Settlements {
   }
 
   /** Tries until the store has the dead letter. If this process ends before, the entry is still pending and is delivered again. */
-  async #store(entry: TakenEntry, letter: Parameters<StreamDeadLetters['add']>[0]): Promise<void> {
+  async #store(entry: TakenEntry, deadLetter: Parameters<StreamDeadLetters['add']>[0]): Promise<void> {
     const { group, id } = entry
     const place = { stream: group.stream, group: group.name, entryId: group.isBroadcast ? '' : id }
     this.open++
     await retryWhile(
       () => !this.#isClosed,
-      () => this.#options.letters.add(letter, place),
-      { pauseMs: LETTER_RETRY_MS },
+      () => this.#options.deadLetters.add(deadLetter, place),
+      { pauseMs: DEAD_LETTER_RETRY_MS },
     )
     this.open--
     if (!group.isBroadcast) this.#confirmed(group, [entry])

@@ -14,7 +14,7 @@ export interface ClaimedShare extends Omit<Share, 'group' | 'instance'> {
   /** Called when the entry is done, or given back. */
   onEnded?: () => void
   /** Queues a suspect to run alone. Default: no queue. */
-  turn?: (entry: TakenEntry, deliver: (share: ClaimedShare) => void) => void
+  runAlone?: (entry: TakenEntry, deliver: (share: ClaimedShare) => void) => void
 }
 
 interface StreamDeliveriesOptions extends StreamProcess {
@@ -43,8 +43,8 @@ export class StreamDeliveries {
     if (typeof event === 'string') return void settlements.storeMalformed(entry, fields, event)
     if (event.onlyGroup !== null && event.onlyGroup !== group.name) return settlements.acknowledge(entry)
     if (event.replica !== replica && this.#received.add(event.frame.id)) hub.record(event.frame, null)
-    if (claimed?.turn === undefined) this.#deliver(entry, event, claimed)
-    else claimed.turn(entry, (share) => this.#deliver(entry, event, share))
+    if (claimed?.runAlone === undefined) this.#deliver(entry, event, claimed)
+    else claimed.runAlone(entry, (share) => this.#deliver(entry, event, share))
   }
 
   #deliver(entry: TakenEntry, { frame, expiresMs, replyTo }: StreamEvent, claimed: ClaimedShare | null): void {
@@ -52,7 +52,7 @@ export class StreamDeliveries {
     const { group } = entry
     entry.onEnded = claimed?.onEnded ?? null
     entry.hasAttempts = claimed?.isNoted === true
-    entry.isMortal = expiresMs !== 0
+    entry.hasExpiry = expiresMs !== 0
     const requester = replyTo === null ? null : this.#requester(replyTo)
     frame.payload = bytesOf(frame.payload)
     const event = hubEventOf(frame, expiresMs, entry, requester)
@@ -77,7 +77,7 @@ export class StreamDeliveries {
 
 /** @param isLasting true when the event has no expiry: its start needs no note */
 function sharedBy(group: StreamGroup, claimed: ClaimedShare, isLasting: boolean): Share {
-  const { onEnded: _, isNoted = false, turn: __, ...known } = claimed
+  const { onEnded: _, isNoted = false, runAlone: __, ...known } = claimed
   return { ...group.firstShares[0]!, ...known, isBegun: known.isBegun === true && (isNoted || isLasting) }
 }
 

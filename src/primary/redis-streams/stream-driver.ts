@@ -12,8 +12,8 @@ import type { SubscriberThread } from '../events/consumer.ts'
 import type { DeadLetters } from '../events/dead-letters.ts'
 import type { EventDriver } from '../events/event-driver.ts'
 import type { Hub } from '../events/hub.ts'
+import { CombinedDeadLetters } from './combined-dead-letters.ts'
 import { StreamDeadLetters } from './dead-letters.ts'
-import { LettersOfBoth } from './letters-of-both.ts'
 
 interface OpenRequest {
   readonly event: string
@@ -114,20 +114,19 @@ export interface StreamDriverOptions {
 /** Publishes, requests and lists dead letters for the primary, over the streams. */
 export class StreamDriver implements EventDriver {
   readonly #options: StreamDriverOptions
-  /** The dead letters in Redis. */
-  readonly letters: StreamDeadLetters
-  readonly deadLetters: LettersOfBoth
+  readonly inRedis: StreamDeadLetters
+  readonly deadLetters: CombinedDeadLetters
   readonly #listening: RedisClient
   readonly #replies: Replies
 
   constructor(options: StreamDriverOptions) {
     this.#options = options
     const { settings, hub, own, stored } = options
-    this.letters = new StreamDeadLetters(own.redis, {
+    this.inRedis = new StreamDeadLetters(own.redis, {
       maxBytes: settings.eventBusMaxDeadBytes,
-      onCut: (letters) => hub.deadLetters.dropped.add(letters),
+      onCut: (deadLetters) => hub.deadLetters.dropped.add(deadLetters),
     })
-    this.deadLetters = new LettersOfBoth(this.letters, stored)
+    this.deadLetters = new CombinedDeadLetters(this.inRedis, stored)
     // The primary's own connection logs the state of the store; this one would repeat it.
     this.#listening = new RedisClient(settings, { name: `heddle:${settings.replicaId}:replies`, log: () => {} })
     this.#replies = new Replies(this.#listening, settings.replicaId)

@@ -41,7 +41,7 @@ export interface Settlements {
   /** Called when it has begun, or waits for its next attempt. If this process ends, another one makes that attempt. */
   noteAttempt(entry: TakenEntry, delivery: Delivery, dueMs: number): void
   /** Resolves when the store has the dead letter. The entry of a shared group is acknowledged with it. */
-  storeDeadLetter(entry: TakenEntry, letter: FailedDelivery): Promise<void>
+  storeDeadLetter(entry: TakenEntry, deadLetter: FailedDelivery): Promise<void>
 }
 
 /** An entry in hand: from its read until the store has taken its outcome. */
@@ -59,7 +59,7 @@ export class TakenEntry implements EventSource {
   /** True when the store has attempts of it: failed ones, or the start of an event with expiry. */
   hasAttempts = false
   /** True when its event expires unless a thread starts it in time. */
-  isMortal = false
+  hasExpiry = false
   /** Called when it is done, or given back. */
   onEnded: (() => void) | null = null
   readonly #settlements: Settlements
@@ -80,7 +80,7 @@ export class TakenEntry implements EventSource {
   }
 
   begun(delivery: Delivery): void {
-    if (this.isMortal && !this.hasAttempts) this.#settlements.noteAttempt(this, delivery, 0)
+    if (this.hasExpiry && !this.hasAttempts) this.#settlements.noteAttempt(this, delivery, 0)
   }
 
   retrying(delivery: Delivery, dueMs: number): boolean {
@@ -88,9 +88,9 @@ export class TakenEntry implements EventSource {
     return false
   }
 
-  storeDeadLetter(_: Delivery, letter: FailedDelivery): Promise<void> {
+  storeDeadLetter(_: Delivery, deadLetter: FailedDelivery): Promise<void> {
     this.#isStored ||= !this.group.isBroadcast
-    return this.#settlements.storeDeadLetter(this, letter)
+    return this.#settlements.storeDeadLetter(this, deadLetter)
   }
 
   ended(_: Delivery, isDone: boolean): void {

@@ -2,7 +2,7 @@
 import type { Queryable } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { ALL_GROUPS } from './delivery-rows.ts'
-import { FIRST_SEQ, KEEPS_PLACE, PARKED_LETTERS } from './store-tables.ts'
+import { BLOCKING_DEAD_LETTERS, FIRST_SEQ, KEEPS_PLACE } from './store-tables.ts'
 
 /** Slots of a group. One process at a time owns a slot. */
 export const SLOTS = 16
@@ -55,7 +55,7 @@ export const SERVER_TABLES = [
   'CREATE INDEX IF NOT EXISTS heddle_delivery_key ON heddle_delivery (grp, key, coalesce(place, seq)) WHERE key IS NOT NULL AND due_ms = 0',
   `CREATE TABLE IF NOT EXISTS heddle_parked (
     grp INTEGER NOT NULL, key TEXT NOT NULL, dead_letter TEXT NOT NULL, slot SMALLINT NOT NULL, PRIMARY KEY (grp, key, dead_letter))`,
-  PARKED_LETTERS,
+  BLOCKING_DEAD_LETTERS,
   `CREATE TABLE IF NOT EXISTS heddle_member (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, replica TEXT NOT NULL, identity TEXT NOT NULL, until TIMESTAMPTZ NOT NULL,
     groups BIGINT NOT NULL DEFAULT 0, subscriptions BIGINT NOT NULL DEFAULT -1)`,
@@ -65,7 +65,7 @@ export const SERVER_TABLES = [
 ]
 
 /** Renames tables of versions 1 and 2, before new tables of the same names are made. Version 1 may lack some. */
-const SET_OLD_ASIDE = [
+const RENAME_OLD = [
   `ALTER TABLE heddle_event ADD COLUMN IF NOT EXISTS ord BIGINT NOT NULL DEFAULT 0,
      ADD COLUMN IF NOT EXISTS recovered INTEGER NOT NULL DEFAULT 0`,
   `CREATE TABLE IF NOT EXISTS heddle_delivery (
@@ -83,7 +83,7 @@ const SET_OLD_ASIDE = [
  * @returns false if another process has made the new tables meanwhile
  * @throws EVENT_BUS_UNAVAILABLE while a process of an older release is alive
  */
-export async function setOldAside(tx: Queryable, wanted: number): Promise<boolean> {
+export async function renameOld(tx: Queryable, wanted: number): Promise<boolean> {
   await tx.execute('LOCK TABLE heddle_log IN ACCESS EXCLUSIVE MODE')
   const version = await tx.queryOne<{ value: number }>("SELECT value FROM heddle_log WHERE name = 'version'")
   if (Number(version?.value) === wanted) return false
@@ -97,7 +97,7 @@ export async function setOldAside(tx: Queryable, wanted: number): Promise<boolea
       `The process ${living.replica} of an older release uses the event log: stop all processes of that release first. It is tried again`,
     )
   }
-  for (const sql of SET_OLD_ASIDE) await tx.execute(sql)
+  for (const sql of RENAME_OLD) await tx.execute(sql)
   return true
 }
 

@@ -3,7 +3,7 @@ import type { Queryable } from '../../contracts/db.ts'
 import { ALL_GROUPS } from './delivery-rows.ts'
 
 /** For replayed and deleted dead letters, which unblock their keys: there may be many. */
-export const PARKED_LETTERS = 'CREATE INDEX IF NOT EXISTS heddle_parked_letter ON heddle_parked (dead_letter)'
+export const BLOCKING_DEAD_LETTERS = 'CREATE INDEX IF NOT EXISTS heddle_parked_letter ON heddle_parked (dead_letter)'
 
 /**
  * The tables of the event store. Times are milliseconds since the epoch; 0: none.
@@ -32,7 +32,7 @@ export const DELIVERY_TABLES = [
   'CREATE INDEX IF NOT EXISTS heddle_delivery_key ON heddle_delivery (grp, key, coalesce(place, seq)) WHERE key IS NOT NULL AND due_ms = 0',
   `CREATE TABLE IF NOT EXISTS heddle_parked (
     grp INTEGER NOT NULL, key TEXT NOT NULL, dead_letter TEXT NOT NULL, PRIMARY KEY (grp, key, dead_letter)) WITHOUT ROWID`,
-  PARKED_LETTERS,
+  BLOCKING_DEAD_LETTERS,
 ]
 
 /** Column of `heddle_dead`: the place of the delivery in the order of its group, used again by its replay; 0: none. */

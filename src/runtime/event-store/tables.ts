@@ -3,7 +3,7 @@ import type { Queryable } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { type LogDatabase, ownTransaction } from './database.ts'
-import { SERVER_TABLES, setOldAside, takeOverServer } from './server-tables.ts'
+import { renameOld, SERVER_TABLES, takeOverServer } from './server-tables.ts'
 import { DEAD_PLACE, DELIVERY_TABLES, RENAME_OLD, RUNNING_REPLAYS, takeOver } from './store-tables.ts'
 
 /**
@@ -144,7 +144,7 @@ async function makeTables(db: LogDatabase, from: number | null): Promise<void> {
     try {
       return await ownTransaction(db, async (tx) => {
         if (isOld && isFile) for (const sql of RENAME_OLD) await tx.execute(sql)
-        const isTakenOver = isOld && !isFile && (await setOldAside(tx, wanted))
+        const isTakenOver = isOld && !isFile && (await renameOld(tx, wanted))
         for (const sql of statements(db)) await tx.execute(sql)
         if (isOld && isFile) await takeOver(tx)
         if (isTakenOver) await takeOverServer(tx)

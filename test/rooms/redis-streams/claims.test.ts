@@ -45,7 +45,7 @@ async function processOn(
   const log = (_: string, message: string) => void told.push(message)
   const settlements = new StreamSettlements({
     ...own,
-    letters: new StreamDeadLetters(redis, { onCut: () => {} }),
+    deadLetters: new StreamDeadLetters(redis, { onCut: () => {} }),
     onConfirmed: () => {},
     log,
   })

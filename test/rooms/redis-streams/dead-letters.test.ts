@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { StreamDeadLetters, type StreamLetter } from '../../../src/primary/redis-streams/dead-letters.ts'
+import { type StreamDeadLetter, StreamDeadLetters } from '../../../src/primary/redis-streams/dead-letters.ts'
 import { DEAD_STREAM, streamOf } from '../../../src/runtime/redis-streams/keys.ts'
 import { ensureGroup } from '../../../src/runtime/redis-streams/stream-commands.ts'
 import { addNumbers, deliver, entriesIn, pendingOf, streamTests } from './fixture.ts'
@@ -7,7 +7,7 @@ import { addNumbers, deliver, entriesIn, pendingOf, streamTests } from './fixtur
 const testOnStreams = streamTests()
 const STREAM = streamOf('order.paid')
 
-function letter(n: number, more: Partial<StreamLetter> = {}): StreamLetter {
+function letter(n: number, more: Partial<StreamDeadLetter> = {}): StreamDeadLetter {
   return {
     envelope: JSON.stringify({ id: `evt_${n}`, payload_keys: ['n'], request_id: n % 2 ? `req_${n}` : null }),
     payload: JSON.stringify({ n }),

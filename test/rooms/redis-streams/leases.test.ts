@@ -57,7 +57,7 @@ testOnStreams(
     let isOurs = false
     const settlements = new StreamSettlements({
       redis,
-      letters: new StreamDeadLetters(redis, { onCut: () => assert.fail() }),
+      deadLetters: new StreamDeadLetters(redis, { onCut: () => assert.fail() }),
       replica: 'a',
       consumer: 'a:hub',
       isOurs: () => isOurs,

@@ -1,14 +1,14 @@
 /** Many runs one after another in this thread, and the story of one that fails. */
 
 import { Durable } from '../../../src/primary/event-store/durable.ts'
-import { StoredLetters } from '../../../src/primary/event-store/stored-letters.ts'
+import { StoredDeadLetters } from '../../../src/primary/event-store/stored-dead-letters.ts'
 import { Hub } from '../../../src/primary/events/hub.ts'
 import { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
 import { writeStoreChanges } from '../../../src/runtime/event-store/write-changes.ts'
 import { STEPS } from '../batch.ts'
 import { type StoredEngine, type StoredLog, StoredRun } from './run.ts'
 
-export const STORED_ENGINE: StoredEngine = { Hub, LaneSubscribers, Durable, StoredLetters, writeStoreChanges }
+export const STORED_ENGINE: StoredEngine = { Hub, LaneSubscribers, Durable, StoredDeadLetters, writeStoreChanges }
 /** Lines that are told of a run that has failed. */
 const LINES = 120
 

@@ -36,7 +36,7 @@ export const STORED_PLANTED: readonly Planted[] = [
   {
     what: 'a replay keeps its key blocked',
     file: 'reader.ts',
-    text: 'if (cursor?.unpark(letter)) this.keyReady(cursor)',
+    text: 'if (cursor?.unpark(deadLetter)) this.keyReady(cursor)',
     instead: '',
   },
   {
@@ -52,7 +52,7 @@ export const STORED_PLANTED: readonly Planted[] = [
     instead: '    settler.done(held.seq, held.slot)\n    this.#remove(held.seq)\n  }',
   },
   {
-    what: 'what stands behind a dead letter is given all the same',
+    what: 'rows behind a dead letter are handed out',
     file: 'hand.ts',
     text: 'hub.takeBehind(delivery)',
     instead: '',
@@ -189,7 +189,7 @@ export const SHARED_PLANTED: readonly Planted[] = [
   {
     what: 'a dead letter that was replayed elsewhere keeps its key blocked',
     file: 'membership.ts',
-    text: 'if (!still.has(letter)) reader().unpark(cursor.group.id, letter)',
+    text: 'if (!still.has(deadLetter)) reader().unpark(cursor.group.id, deadLetter)',
     instead: '',
   },
   // Rare: found in the 94th seed.
@@ -262,7 +262,7 @@ export const ASSERTED_PLANTED: readonly Asserted[] = [
     log: 'sqlite',
     folder: 'primary/events',
     file: 'key-order.ts',
-    text: 'if (behind !== undefined && parked === undefined) {',
+    text: 'if (behind !== undefined && blocked === undefined) {',
     instead: 'if (behind === null) {',
     says: /^EVENT_STORE_BROKEN 1: row \d+ was to begin while row \d+ of its key is open/,
   },

@@ -3,7 +3,7 @@
 import type { BlackBox } from '../../../src/contracts/registry.ts'
 import type { Lane } from '../../../src/primary/dispatch/lane.ts'
 import type { Durable } from '../../../src/primary/event-store/durable.ts'
-import type { StoredLetters } from '../../../src/primary/event-store/stored-letters.ts'
+import type { StoredDeadLetters } from '../../../src/primary/event-store/stored-dead-letters.ts'
 import type { Hub } from '../../../src/primary/events/hub.ts'
 import type { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
 import type { LogDatabase } from '../../../src/runtime/event-store/database.ts'
@@ -58,7 +58,7 @@ export class SimulatedProcess implements Holder {
   readonly hub: Hub
   readonly log: EventLog
   readonly durable: Durable
-  readonly letters: StoredLetters
+  readonly letters: StoredDeadLetters
   readonly subscribers: LaneSubscribers
   readonly memory: LogMemory
   readonly lanes = new Set<StoredLane>()
@@ -120,7 +120,7 @@ export class SimulatedProcess implements Holder {
         if (message.startsWith('EVENT_STORE_BROKEN')) run.broken(message)
       },
     })
-    this.letters = new run.engine.StoredLetters(this.hub, this.log, this.durable)
+    this.letters = new run.engine.StoredDeadLetters(this.hub, this.log, this.durable)
   }
 
   later(ms: number, work: () => void): void {

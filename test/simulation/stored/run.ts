@@ -1,7 +1,7 @@
 /** One run: the hub and the durable log as they are, over a real SQLite in memory whose connections, lanes and process fail. First faults, then all heals and everything must end. */
 import type { Clock } from '../../../src/core/schedule/clock.ts'
 import type { Durable } from '../../../src/primary/event-store/durable.ts'
-import type { StoredLetters } from '../../../src/primary/event-store/stored-letters.ts'
+import type { StoredDeadLetters } from '../../../src/primary/event-store/stored-dead-letters.ts'
 import type { Hub } from '../../../src/primary/events/hub.ts'
 import type { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
 import type { writeStoreChanges } from '../../../src/runtime/event-store/write-changes.ts'
@@ -19,7 +19,7 @@ export interface StoredEngine {
   Hub: typeof Hub
   LaneSubscribers: typeof LaneSubscribers
   Durable: typeof Durable
-  StoredLetters: typeof StoredLetters
+  StoredDeadLetters: typeof StoredDeadLetters
   writeStoreChanges: typeof writeStoreChanges
 }
 
@@ -602,7 +602,7 @@ export class StoredRun {
     for (const { hub, memory } of this.#processes) {
       if (memory.stored !== 0 || memory.parked !== 0)
         throw new Finding(`${memory.stored} stored and ${memory.parked} parked events are counted, and there are none`)
-      if (!hub.parked.isEmpty) throw new Finding('A key is parked, and there is no letter')
+      if (!hub.blockedKeys.isEmpty) throw new Finding('A key is blocked, and there is no dead letter')
     }
   }
 

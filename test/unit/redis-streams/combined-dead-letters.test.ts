@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { DeadLetter, DeadLetterPage } from '../../../src/contracts/event-bus.ts'
-import { type DeadLetters, LetterPage } from '../../../src/primary/events/dead-letters.ts'
+import { DeadLetterCollector, type DeadLetters } from '../../../src/primary/events/dead-letters.ts'
+import { CombinedDeadLetters } from '../../../src/primary/redis-streams/combined-dead-letters.ts'
 import type { StreamDeadLetters } from '../../../src/primary/redis-streams/dead-letters.ts'
-import { LettersOfBoth } from '../../../src/primary/redis-streams/letters-of-both.ts'
 
 const START_MS = 1_800_000_000_000
 const inRedis = (ms: number, n = 0): string => `dl_${START_MS + ms}-${n}`
@@ -32,7 +32,7 @@ function storeOf(letters: readonly DeadLetter[], isBefore: (id: string, before: 
   return {
     asked,
     list: (wanted: DeadLetterPage) => {
-      const page = new LetterPage(wanted)
+      const page = new DeadLetterCollector(wanted)
       const { before } = wanted
       page.add([...letters].reverse().filter(({ id }) => before === undefined || isBefore(id, before)))
       return page.oldestFirst()
@@ -55,7 +55,7 @@ const isOlderEntry = (id: string, before: string): boolean => {
 
 function bothOf(redis: readonly DeadLetter[], database: readonly DeadLetter[]) {
   const [ofRedis, ofDatabase] = [storeOf(redis, isOlderEntry), storeOf(database, (id, before) => id < before)]
-  const both = new LettersOfBoth(ofRedis as unknown as StreamDeadLetters, ofDatabase as unknown as DeadLetters)
+  const both = new CombinedDeadLetters(ofRedis as unknown as StreamDeadLetters, ofDatabase as unknown as DeadLetters)
   return { both, ofRedis, ofDatabase }
 }
 

@@ -1,7 +1,7 @@
 // The dead letters in Redis and those in the database, as one list.
 import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { type DeadLetters, LetterPage } from '../events/dead-letters.ts'
+import { DeadLetterCollector, type DeadLetters } from '../events/dead-letters.ts'
 import type { StreamDeadLetters } from './dead-letters.ts'
 
 const IN_REDIS = /^dl_(\d{1,15})-\d{1,15}$/
@@ -17,7 +17,7 @@ function atMsOf(id: string): number | null {
 }
 
 /** Lists the dead letters of both stores by time. Within a millisecond, Redis comes first. */
-export class LettersOfBoth implements DeadLetters {
+export class CombinedDeadLetters implements DeadLetters {
   readonly #inRedis: StreamDeadLetters
   readonly #inDatabase: DeadLetters
 
@@ -31,11 +31,11 @@ export class LettersOfBoth implements DeadLetters {
       pageOf(this.#inRedis, { ...wanted, ...beforeInRedis(wanted.before) }),
       pageOf(this.#inDatabase, { ...wanted, ...beforeInDatabase(wanted.before) }),
     ])
-    const newestFirst = [...database.letters.reverse(), ...redis.letters.reverse()]
+    const newestFirst = [...database.deadLetters.reverse(), ...redis.deadLetters.reverse()]
     newestFirst.sort((a, b) => (atMsOf(b.id) ?? 0) - (atMsOf(a.id) ?? 0))
-    const page = new LetterPage(wanted)
-    for (const letter of newestFirst)
-      if (page.add([letter]) || letter.id === redis.goesOnAfter || letter.id === database.goesOnAfter) break
+    const page = new DeadLetterCollector(wanted)
+    for (const deadLetter of newestFirst)
+      if (page.add([deadLetter]) || deadLetter.id === redis.goesOnAfter || deadLetter.id === database.goesOnAfter) break
     return page.oldestFirst()
   }
 
@@ -60,18 +60,18 @@ export class LettersOfBoth implements DeadLetters {
     if (!IN_REDIS.test(id)) return this.#inDatabase.edit(id, json, keys)
     throw new HeddleError(
       'EVENT_OPTIONS_INVALID',
-      `The dead letter ${id} is in Redis, where none can be edited: publish the event again and delete the letter`,
+      `The dead letter ${id} is in Redis, where none can be edited: publish the event again and delete the dead letter`,
     )
   }
 }
 
 /** A page of one store. `goesOnAfter`: its oldest dead letter, if the store has older ones. */
 async function pageOf(store: Pick<DeadLetters, 'list'>, wanted: DeadLetterPage) {
-  const letters = await store.list(wanted)
-  const [oldest] = letters
-  if (oldest === undefined) return { letters, goesOnAfter: null }
+  const deadLetters = await store.list(wanted)
+  const [oldest] = deadLetters
+  if (oldest === undefined) return { deadLetters, goesOnAfter: null }
   const [older] = await store.list({ ...wanted, before: oldest.id, limit: 1 })
-  return { letters, goesOnAfter: older === undefined ? null : oldest.id }
+  return { deadLetters, goesOnAfter: older === undefined ? null : oldest.id }
 }
 
 /** The cursor in Redis for a dead letter of the database. */

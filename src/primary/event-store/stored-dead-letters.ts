@@ -8,7 +8,7 @@ import { envelopeOf, frameOf, keyOf } from '../../runtime/event-store/event-colu
 import type { EventLog } from '../../runtime/event-store/event-log.ts'
 import { splitKeys } from '../../runtime/events/publication.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import { type DeadLetters, LetterPage } from '../events/dead-letters.ts'
+import { DeadLetterCollector, type DeadLetters } from '../events/dead-letters.ts'
 import type { Hub } from '../events/hub.ts'
 import type { KeyPlace } from '../events/key-order.ts'
 import type { Durable } from './durable.ts'
@@ -19,7 +19,7 @@ const ASK_MS = 500
 const STEP = 50
 
 /** A row of `heddle_dead`, without its payload. */
-interface LetterRow {
+interface DeadLetterRow {
   id: string
   event_id: string
   event: string
@@ -42,12 +42,12 @@ interface LetterRow {
 
 /** A dead letter made an event again, and its position. */
 interface ReplayedRow {
-  letter: LetterRow
+  deadLetter: DeadLetterRow
   position: number
 }
 
 /** The dead letters in the database. Dead letters of requests are in the hub's memory: the list shows both. */
-export class StoredLetters implements DeadLetters {
+export class StoredDeadLetters implements DeadLetters {
   readonly #hub: Hub
   readonly #log: EventLog
   readonly #durable: Durable
@@ -64,16 +64,16 @@ export class StoredLetters implements DeadLetters {
     if (inMemory.length === 0) return stored
     // Ids grow with time.
     const newestFirst = [...stored, ...inMemory].sort((a, b) => (a.id < b.id ? 1 : -1))
-    const page = new LetterPage(wanted)
+    const page = new DeadLetterCollector(wanted)
     page.add(newestFirst)
     return page.oldestFirst()
   }
 
   async #stored(wanted: DeadLetterPage): Promise<DeadLetter[]> {
-    const page = new LetterPage(wanted)
+    const page = new DeadLetterCollector(wanted)
     let before = wanted.before ?? 'e'
     for (;;) {
-      const rows = await this.#log.database.query<LetterRow>(
+      const rows = await this.#log.database.query<DeadLetterRow>(
         `SELECT id, event_id, event, grp, key, subscriber, envelope, error, attempts, black_box, is_parked, original,
            at_ms, replay, replayed_ms, replay_error, replay_letter
          FROM heddle_dead WHERE id < $1 AND replay ${wanted.replayed ? '<>' : '='} ''${wanted.parked ? ' AND is_parked = 1' : ''} ORDER BY id DESC LIMIT ${STEP}`,
@@ -85,13 +85,13 @@ export class StoredLetters implements DeadLetters {
     }
   }
 
-  async #listed(row: LetterRow): Promise<DeadLetter> {
-    const letter = listed(row)
-    if (!letter.parked) return letter
+  async #listed(row: DeadLetterRow): Promise<DeadLetter> {
+    const deadLetter = listed(row)
+    if (!deadLetter.parked) return deadLetter
     const { store } = this.#durable
     const { event, group, key } = placeOf(row)
     const shown = store === null ? {} : await store.replays.waitingFor(event, group, key!)
-    return { ...letter, ...shown }
+    return { ...deadLetter, ...shown }
   }
 
   /** In one commit. */
@@ -120,19 +120,19 @@ export class StoredLetters implements DeadLetters {
   async #moveIn(tx: Queryable, id: string): Promise<ReplayedRow | null> {
     // Locks the row: if two processes replay it, one finds it replayed.
     await tx.execute("UPDATE heddle_dead SET replay = replay WHERE id = $1 AND replay = ''", [id])
-    const letter = await tx.queryOne<LetterRow & { payload: string }>(
+    const deadLetter = await tx.queryOne<DeadLetterRow & { payload: string }>(
       "SELECT event_id, event, grp, envelope, payload, key, is_parked FROM heddle_dead WHERE id = $1 AND replay = ''",
       [id],
     )
-    if (letter === null || !this.#hub.hasConsumer(letter.event, letter.grp)) return null
-    const frame = eventOf({ ...letter, id: letter.event_id, seq: 0 })
+    if (deadLetter === null || !this.#hub.hasConsumer(deadLetter.event, deadLetter.grp)) return null
+    const frame = eventOf({ ...deadLetter, id: deadLetter.event_id, seq: 0 })
     if (frame === null) return null
-    const position = (await this.#durable.store?.replays.moveIn(tx, id, letter.grp, frame)) ?? null
-    return position === null ? null : { letter, position }
+    const position = (await this.#durable.store?.replays.moveIn(tx, id, deadLetter.grp, frame)) ?? null
+    return position === null ? null : { deadLetter, position }
   }
 
-  #goesOn(id: string, { letter, position }: ReplayedRow): void {
-    this.#durable.store?.replays.begun(id, letter.event, letter.grp, keyOf(letter.key), position)
+  #goesOn(id: string, { deadLetter, position }: ReplayedRow): void {
+    this.#durable.store?.replays.begun(id, deadLetter.event, deadLetter.grp, keyOf(deadLetter.key), position)
   }
 
   async #isReplayed(id: string, { position }: ReplayedRow): Promise<boolean> {
@@ -164,14 +164,14 @@ export class StoredLetters implements DeadLetters {
     if (this.#hub.deadLetters.edit(id, json, keys)) return true
     if (!this.#durable.isOpen) return false
     return ownTransaction(this.#log.database, async (tx) => {
-      const letter = await tx.queryOne<LetterRow & { payload: string }>(
+      const deadLetter = await tx.queryOne<DeadLetterRow & { payload: string }>(
         "SELECT event_id, event, envelope, payload, key, original FROM heddle_dead WHERE id = $1 AND replay = ''",
         [id],
       )
-      if (letter === null) return false
-      const frame = eventOf({ ...letter, id: letter.event_id, seq: 0 })
+      if (deadLetter === null) return false
+      const frame = eventOf({ ...deadLetter, id: deadLetter.event_id, seq: 0 })
       if (frame === null) return false
-      const original = letter.original ?? JSON.stringify([splitKeys(frame.payloadKeys), letter.payload])
+      const original = deadLetter.original ?? JSON.stringify([splitKeys(frame.payloadKeys), deadLetter.payload])
       const { rowCount } = await tx.execute(
         "UPDATE heddle_dead SET payload = $1, envelope = $2, original = $3 WHERE id = $4 AND replay = ''",
         [json, envelopeOf({ ...frame, payloadKeys: keys }), original, id],
@@ -183,28 +183,28 @@ export class StoredLetters implements DeadLetters {
   async delete(id: string): Promise<boolean> {
     if (this.#hub.deadLetters.delete(id)) return true
     if (!this.#durable.isOpen) return false
-    let letter: LetterRow | null = null
+    let deadLetter: DeadLetterRow | null = null
     try {
       await ownTransaction(this.#log.database, async (tx) => {
-        letter = await tx.queryOne<LetterRow>(
+        deadLetter = await tx.queryOne<DeadLetterRow>(
           "SELECT event, grp, key, is_parked FROM heddle_dead WHERE id = $1 AND replay = ''",
           [id],
         )
         const { rowCount } = await tx.execute("DELETE FROM heddle_dead WHERE id = $1 AND replay = ''", [id])
         await tx.execute('DELETE FROM heddle_parked WHERE dead_letter = $1', [id])
         // Another process has replayed or deleted it meanwhile.
-        if (rowCount === 0) letter = null
+        if (rowCount === 0) deadLetter = null
       })
     } catch (error) {
-      if (letter !== null)
+      if (deadLetter !== null)
         void this.#goOnIf(
           () => this.#isGone(id),
-          () => this.#gone(id, letter!),
+          () => this.#gone(id, deadLetter!),
         )
       throw error
     }
-    if (letter === null) return false
-    this.#gone(id, letter)
+    if (deadLetter === null) return false
+    this.#gone(id, deadLetter)
     return true
   }
 
@@ -213,9 +213,9 @@ export class StoredLetters implements DeadLetters {
   }
 
   /** Unblocks its key. */
-  #gone(id: string, letter: LetterRow): void {
-    if (Number(letter.is_parked) !== 1) return
-    this.#durable.store?.replays.deleted(id, letter.event, letter.grp)
+  #gone(id: string, deadLetter: DeadLetterRow): void {
+    if (Number(deadLetter.is_parked) !== 1) return
+    this.#durable.store?.replays.deleted(id, deadLetter.event, deadLetter.grp)
   }
 }
 
@@ -237,13 +237,13 @@ function isKey(column: string | null): boolean {
   }
 }
 
-const placeOf = ({ event, grp, key }: Pick<LetterRow, 'event' | 'grp' | 'key'>): KeyPlace => ({
+const placeOf = ({ event, grp, key }: Pick<DeadLetterRow, 'event' | 'grp' | 'key'>): KeyPlace => ({
   event,
   group: grp,
   key: keyOf(key),
 })
 
-function listed(row: LetterRow): DeadLetter {
+function listed(row: DeadLetterRow): DeadLetter {
   try {
     return shownLetter(row)
   } catch (error) {
@@ -255,7 +255,7 @@ function listed(row: LetterRow): DeadLetter {
   }
 }
 
-function shownLetter(row: LetterRow): DeadLetter {
+function shownLetter(row: DeadLetterRow): DeadLetter {
   const { requestId, payloadKeys } = frameOf({ ...row, id: row.event_id, seq: 0, payload: '', key: null })
   const box = row.black_box === null ? null : (JSON.parse(row.black_box) as BlackBox)
   return {
@@ -275,7 +275,7 @@ function shownLetter(row: LetterRow): DeadLetter {
   }
 }
 
-function replayOf({ replay, replayed_ms, replay_error, replay_letter }: LetterRow): LetterReplay {
+function replayOf({ replay, replayed_ms, replay_error, replay_letter }: DeadLetterRow): LetterReplay {
   return {
     at: new Date(Number(replayed_ms)).toISOString(),
     outcome: replay as LetterReplay['outcome'],
