@@ -27,7 +27,7 @@ const BOOT_FACTOR = 30
 /** How long the whole process stands still, milliseconds. */
 const PAUSE_MS = 1000
 /** What the log says when something accepted was given up, or when evidence is gone. */
-const ADMISSIONS = /are lost with this process|that waited for it are dropped|The dead-letter store is full/
+const ADMISSIONS = /are lost with this process|waiting for it were dropped|The dead-letter store is full/
 
 type Struck = Report['struck'][number]
 

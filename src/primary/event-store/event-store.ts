@@ -490,7 +490,7 @@ export class EventStore {
     const { report, log } = this.#options
     try {
       await buryRow(this.#store.database, log, seq, fault)
-      report('WARNING', `A row of heddle_delivery is set aside (seq ${seq}): ${fault}; it is a dead letter`)
+      report('WARNING', `A row of heddle_delivery was quarantined as a dead letter (seq ${seq}): ${fault}`)
       this.#rows.add(-1)
     } catch (error) {
       report(

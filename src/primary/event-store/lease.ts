@@ -106,7 +106,7 @@ export class Lease {
     }
     if (this.#state === 'held') this.#state = 'lost'
     this.#parts.memory.trustFor(0)
-    throw new HeddleError('EVENT_BUS_UNAVAILABLE', 'Other processes have taken over from this one')
+    throw new HeddleError('EVENT_BUS_UNAVAILABLE', 'Other processes have taken over the slots of this one')
   }
 
   #trust(sentMs: number): void {

@@ -250,7 +250,7 @@ function listed(row: DeadLetterRow): DeadLetter {
     // A foreign or damaged row: it can be deleted.
     const { id, event, event_id, subscriber } = row
     const timestamp = new Date(0).toISOString()
-    const why = `${row.error} (its row in heddle_dead holds no letter: ${messageOf(error)})`
+    const why = `${row.error} (its row in heddle_dead holds no event: ${messageOf(error)})`
     return { id, event, event_id, subscriber, error: why, attempts: 0, payload_keys: [], timestamp, request_id: null }
   }
 }

@@ -93,7 +93,7 @@ export class DroppedDeadLetters {
   add(deadLetters: number): void {
     if (this.#count === 0 && deadLetters > 0) {
       this.#tell(
-        'The dead-letter store is full: the oldest letters are dropped for new ones (EVENT_BUS_MAX_DEAD_BYTES). They are counted from now on, and this is not told again',
+        'The dead-letter store is full: the oldest dead letters are dropped for new ones (EVENT_BUS_MAX_DEAD_BYTES). Further drops are counted and not logged',
       )
     }
     this.#count += deadLetters

@@ -228,11 +228,8 @@ export class Hub implements DeliverySink {
     for (const consumer of this.#topology.vacant()) {
       const dropped = consumer.pending - this.#unanswered.countOf(consumer)
       if (dropped > 0) {
-        const but = this.groups?.isKnown(consumer.event, consumer.group) ? ', but for those in the event log' : ''
-        this.#options.log(
-          'WARNING',
-          `${consumer.group} is gone: ${dropped} events that waited for it are dropped${but}`,
-        )
+        const but = this.groups?.isKnown(consumer.event, consumer.group) ? ', except those in the event log' : ''
+        this.#options.log('WARNING', `${consumer.group} is gone: ${dropped} events waiting for it were dropped${but}`)
       }
       this.#topology.drop(consumer)
       this.#groupGone(consumer)
@@ -631,7 +628,7 @@ export class Hub implements DeliverySink {
     const retries = this.#delayed.takeForHandover()
     const dropped = this.#keys.end()
     if (dropped > 0) {
-      const message = `${dropped} events that waited behind dead letters in memory are lost with this process`
+      const message = `${dropped} events behind dead letters in memory are lost with this process`
       this.#options.log('WARNING', message)
     }
     const mayGo = (delivery: Delivery): boolean => isUntried(delivery) || isAwaited(delivery)

@@ -84,7 +84,7 @@ export class QueueBudget {
     const what = tooMany ? `${held.deliveries} events` : `${held.bytes} bytes`
     throw new HeddleError(
       'EVENT_BUS_FULL',
-      `The event's key waits for a dead letter to be replayed or deleted, and ${what} wait for dead letters already`,
+      `The event's key is blocked by a dead letter, and ${what} wait behind dead letters already: replay or delete some`,
     )
   }
 

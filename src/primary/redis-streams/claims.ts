@@ -168,7 +168,7 @@ export class StreamClaims {
       if (remade.length > 0)
         this.#options.log(
           'WARNING',
-          `${remade.length} groups had gone from the key-value store and were made anew: was it emptied, or did it start without its data?`,
+          `${remade.length} groups were missing from the key-value store and were created again: was it emptied, or did it start without its data?`,
           { groups: remade.slice(0, SHOWN_MAX) },
         )
     }
@@ -343,7 +343,7 @@ function processDeath(times: number): BlackBox {
     at: new Date().toISOString(),
     lane: -1,
     reason: 'process',
-    message: `The event was given out ${times} times, and each time its process ended or stood still before it was done`,
+    message: `The event was delivered ${times} times, and each time its process ended or stalled before it finished`,
     guilty: null,
     stack: [],
     stood_still_ms: 0,

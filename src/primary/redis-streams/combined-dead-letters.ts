@@ -60,7 +60,7 @@ export class CombinedDeadLetters implements DeadLetters {
     if (!IN_REDIS.test(id)) return this.#inDatabase.edit(id, json, keys)
     throw new HeddleError(
       'EVENT_OPTIONS_INVALID',
-      `The dead letter ${id} is in Redis, where none can be edited: publish the event again and delete the dead letter`,
+      `The dead letter ${id} is in Redis and cannot be edited: publish the event again and delete the dead letter`,
     )
   }
 }

@@ -151,7 +151,7 @@ export class StreamSettlements implements Settlements {
   /** Stores an entry that is no event as a dead letter, with its fields unchanged. */
   async storeMalformed(entry: TakenEntry, fields: readonly string[], why: string): Promise<void> {
     const { group, id } = entry
-    this.#options.log('WARNING', `An entry of ${group.stream} is no event and goes to the dead letters: ${why}`, {
+    this.#options.log('WARNING', `An entry of ${group.stream} is not an event and becomes a dead letter: ${why}`, {
       entry: id,
       group: group.name,
     })

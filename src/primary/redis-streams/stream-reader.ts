@@ -207,7 +207,7 @@ export class StreamReader {
       isTold = true
       log(
         'WARNING',
-        `The stream of ${topic.event} or a group of it has gone from the key-value store: its groups are made anew, and read from its beginning`,
+        `The stream of ${topic.event}, or a group of it, was missing from the key-value store: its groups are created again and read from its beginning`,
       )
     }
     if (isNoGroup(fault)) tell()

@@ -264,19 +264,19 @@ export class Trimmer {
   #tellUnseen({ stream, group, waiting, isDestroyed }: UnseenGroup): void {
     const { log } = this.#options
     if (isDestroyed) {
-      log('WARNING', `A group of ${stream} that no replica has subscribed as for 7 days was deleted`, {
+      log('WARNING', `A group of ${stream} without a subscriber for 7 days was deleted`, {
         group,
         waiting,
       })
     } else if (waiting > HELD_UP_MIN && this.#reminder.isDue(`held up ${seenField(stream, group)}`)) {
-      const message = `${waiting} entries of ${stream} wait for a subscriber that no replica has: bring it back, or delete its group (XGROUP DESTROY ${stream} ${group})`
+      const message = `${waiting} entries of ${stream} wait for a subscriber no replica has: deploy it again, or delete its group (XGROUP DESTROY ${stream} ${group})`
       log('WARNING', message, { group, waiting })
     }
   }
 
   #tellFault(stream: string, fault: unknown): void {
     if (this.#reminder.isDue(`fault ${stream}`))
-      this.#options.log('WARNING', `${stream} is not looked after: ${messageOf(fault)}`, {})
+      this.#options.log('WARNING', `${stream} cannot be trimmed or checked: ${messageOf(fault)}`, {})
   }
 
   /** @returns time until the next run, milliseconds */

@@ -95,7 +95,7 @@ export function keyOf(column: string | null): string | null {
   if (column === null) return null
   const key = parsed(column)
   if (typeof key === 'string') return key
-  throw new Error('its key is no JSON string')
+  throw new Error('its key is not a JSON string')
 }
 
 /** Returns the key of such a column, or null for a foreign value. */
@@ -131,7 +131,7 @@ function partsOf(column: string): Readonly<Envelope> {
   const parts = parsed(column)
   const isEnvelope = Array.isArray(parts) && parts.length === KINDS.length
   if (!isEnvelope || !KINDS.every((kinds, n) => kinds.includes(kindOf(parts[n]))))
-    throw new Error('its envelope is none')
+    throw new Error('its envelope is invalid')
   lastRead = column
   lastParts = parts as Envelope
   return lastParts
@@ -156,7 +156,7 @@ const KINDS: readonly (readonly string[])[] = [
  * @throws an error with the reason if it holds none
  */
 export function frameOf(row: EventColumns): EventFrame {
-  if (typeof row.payload !== 'string') throw new Error('its payload is no text')
+  if (typeof row.payload !== 'string') throw new Error('its payload is not text')
   const [parentId, requestId, trace, emitter, timestampMs, payloadKeys] = partsOf(row.envelope)
   return {
     id: row.id,

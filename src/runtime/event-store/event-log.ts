@@ -50,7 +50,7 @@ export class LogPublisher {
     if (!this.#log.isOnServer && causality.getStore()?.transaction?.isOpen) {
       throw new HeddleError(
         'EVENT_BUS_UNAVAILABLE',
-        'event_bus.publish would wait for the transaction that it is called in: publish through its tx, and the event exists exactly when its rows do',
+        'event_bus.publish would wait for the transaction around it: publish through its tx, and the event is published if and only if the rows commit',
       )
     }
     if (this.#open >= WAITING_MAX)
@@ -155,7 +155,7 @@ export class EventLog {
     if (database !== null) return database
     throw new HeddleError(
       'EVENT_BUS_UNAVAILABLE',
-      'No tool db is installed that can store events: those with a key or a delay, and those of transactions, need one',
+      'No installed tool db can store events: events with a key or a delay, and events of transactions, need one',
     )
   }
 
@@ -177,7 +177,7 @@ export class EventLog {
     if (key === null || parked < this.#maxStored * PARKED_SHARE) return
     throw new HeddleError(
       'EVENT_BUS_FULL',
-      `${parked} events wait behind dead letters, or as such: until some of those are replayed or deleted, no event with a key is taken`,
+      `${parked} events wait behind dead letters, dead letters included: replay or delete some, until then events with a key are refused`,
     )
   }
 

@@ -52,7 +52,7 @@ export class TransactionEvents implements TransactionCompanion {
     const { log, check } = this.#options
     try {
       if (check === null) {
-        throw new HeddleError('TOOL_MISSING', 'A transaction publishes by the tool event_bus, which is not installed')
+        throw new HeddleError('TOOL_MISSING', 'tx.publish needs the tool event_bus, which is not installed')
       }
       if (log !== null && !log.memory.isOpen)
         return log.opened().then(async () => this.#add(event, await check(event, payload as Payload, options)))

@@ -148,7 +148,7 @@ export class EventServer {
     if (count >= this.#max) {
       throw new HeddleError(
         'EVENT_SUBSCRIPTIONS_LIMIT',
-        `${plugin} has ${count} subscriptions in this thread, and the one to ${event} is one more than EVENT_BUS_MAX_SUBSCRIPTIONS allows: subscribe once, in onBoot, and end what is not needed`,
+        `${plugin} has ${count} subscriptions in this thread, and the one to ${event} is one more than EVENT_BUS_MAX_SUBSCRIPTIONS allows: subscribe once, in onBoot, and end subscriptions you no longer need`,
       )
     }
     this.#counts.set(plugin, count + 1)

@@ -42,7 +42,7 @@ export class EventNames {
 export function tooManyNames(emitter: string, event: string, max: number): HeddleError {
   return new HeddleError(
     'EVENT_NAMES_LIMIT',
-    `${emitter} has published ${max} different events, and ${event} is one more than EVENT_BUS_MAX_NAMES allows: put what differs into the payload`,
+    `${emitter} has published ${max} different events, and ${event} is one more than EVENT_BUS_MAX_NAMES allows: put the variable part into the payload`,
   )
 }
 

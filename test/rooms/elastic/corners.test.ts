@@ -222,7 +222,7 @@ describe(NAME, () => {
     await redis.del(streamOf('beacon'))
     await redis.set(streamOf('beacon'), 'no stream')
     for (let n = 0; n < 5; n++) await flows(`beside it ${n}`)
-    await soon(() => says(/heddle:event:beacon is not looked after: .*delete it/), 'it is told of')
+    await soon(() => says(/heddle:event:beacon cannot be trimmed or checked: .*delete it/), 'it is told of')
     await start()
     const { ready, reasons } = await readiness()
     assert.equal(ready, false)
@@ -254,7 +254,7 @@ describe(NAME, () => {
     // Nobody has published anything that would tell.
     await soon(async () => (await groupsOf('quick').catch(() => [])).length === 1, 'the group')
     await flows('emptied')
-    await soon(() => says(/groups? .*gone from the key-value store/), 'it is told of')
+    await soon(() => says(/groups? .*missing from the key-value store/), 'it is told of')
   })
 
   scenario('a cap that cuts what nobody has read is told of, loudly', async () => {

@@ -11,7 +11,7 @@ const lettersOf = async (heddle: Heddle): Promise<{ id: string; error: string; e
   (await heddle.json('/dead-letters')).body.letters
 
 const told = (heddle: Heddle, table: string) =>
-  heddle.logs.filter(({ msg }) => msg.startsWith(`A row of ${table} is set aside`)).map(({ msg }) => msg)
+  heddle.logs.filter(({ msg }) => msg.startsWith(`A row of ${table} was quarantined`)).map(({ msg }) => msg)
 
 /** What an event may be overwritten with, as SQL for its row. */
 const OVERWRITTEN = ["envelope = '{'", "envelope = '[]'", "envelope = '[1,2,3,4,5,6]'", "key = 'van'", "key = '7'"]
@@ -59,7 +59,7 @@ for (const [name, storeOf] of STORES) {
     )
     // Blocked keys have a table of their own.
     assert.equal(told(second, 'heddle_dead').length, 0)
-    assert.match((await lettersOf(second))[1]!.error, /its row in heddle_dead holds no letter: its envelope is none/)
+    assert.match((await lettersOf(second))[1]!.error, /its row in heddle_dead holds no event: its envelope is invalid/)
     assert.deepEqual((await post(second, `/dead-letters/${b}/replay`)).done, false)
     for (const id of [a, b]) {
       const { body } = await second.json(`/dead-letters/${id}`, { method: 'DELETE' })

@@ -127,7 +127,7 @@ testOnStreams('nothing is claimed right after the clock of the store was set for
   await until(() => begun.length > 0, 'it is claimed later')
 })
 
-const GONE = /^1 groups had gone from the key-value store/
+const GONE = /^1 groups were missing from the key-value store/
 
 testOnStreams('claims: a missing group is reported when the process loses its lease right after', async (store, t) => {
   const { redis } = store

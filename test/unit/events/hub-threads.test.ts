@@ -16,7 +16,7 @@ test('events for a subscriber that the new code does not have are dropped with a
   const fresh = fakeThread()
   hub.subscribe('order.placed', 'shop.Sell.stays', {}, instanceOf(fresh))
   hub.dropVacant()
-  assert.deepEqual(warnings, ['shop.Sell.gone is gone: 3 events that waited for it are dropped'])
+  assert.deepEqual(warnings, ['shop.Sell.gone is gone: 3 events waiting for it were dropped'])
   assert.equal(hub.pending, 3)
   hub.publish(eventOf('evt_4'), null)
   assert.deepEqual(fresh.events, ['evt_1', 'evt_3', 'evt_4'], 'evt_2 is behind its key')
