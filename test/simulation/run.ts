@@ -325,7 +325,7 @@ export class Run {
       while (!isLookDue) this.#step()
       if (clock.steadyMs() > untilMs || clock.steps > untilSteps)
         throw new Finding(
-          `It does not end: ${hub.pending} pending, ${hub.queued} of them queued, ${hub.blockedKeys.size} keys parked; ${this.oracle.openOnes}; ${[...hub.workloads()].map(({ group, pending }) => `${group} ${pending}`)}`,
+          `It does not end: ${hub.pending} pending, ${hub.queued} of them queued, ${hub.blockedKeys.size} keys blocked; ${this.oracle.openOnes}; ${[...hub.workloads()].map(({ group, pending }) => `${group} ${pending}`)}`,
         )
       while (lanes.unsubscribe());
       if (!lanes.isHealed || lanes.isReloading || !lanes.areUp) continue

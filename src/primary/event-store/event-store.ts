@@ -146,8 +146,8 @@ export class EventStore {
             isLeaseValid: () => members.lease.isValid,
             isLeaseOver: () => members.lease.isOver,
             onLeft: (slot: OwnedSlot) => members.slots.rowLeft(slot),
-            onParking: (letter: string, isStored: boolean) =>
-              void (isStored ? members.storing.delete(letter) : members.storing.add(letter)),
+            onBlocking: (deadLetter: string, isStored: boolean) =>
+              void (isStored ? members.storing.delete(deadLetter) : members.storing.add(deadLetter)),
           }),
     })
     this.groups = new Groups({

@@ -59,7 +59,7 @@ export interface HandParts {
   /** On a server: called when a row of a slot has left the hand. */
   onLeft?: (slot: OwnedSlot) => void
   /** Called when a dead letter blocks a key, before and after its commit. */
-  onParking?: (deadLetter: string, isStored: boolean) => void
+  onBlocking?: (deadLetter: string, isStored: boolean) => void
 }
 
 /** The rows in hand: each from its handover to the hub until its outcome is committed. */
@@ -302,7 +302,7 @@ export class Hand implements EventSource {
       settler.replayed({ seq: held.seq, error: deadLetter.error, letter: row.id }, held.slot)
     if (isGroup) this.#settles(held)
     if (row.isParked) {
-      this.#parts.onParking?.(row.id, false)
+      this.#parts.onBlocking?.(row.id, false)
       reader.park(held.cursor, held.key!, row.id, held.place)
       hub.takeBehind(delivery)
     }
@@ -310,7 +310,7 @@ export class Hand implements EventSource {
       isGroup ? { row, seq: held.seq, place: held.place } : { row, seq: 0, place: 0 },
       held.slot,
     )
-    return row.isParked ? stored.then(() => this.#parts.onParking?.(row.id, true)) : stored
+    return row.isParked ? stored.then(() => this.#parts.onBlocking?.(row.id, true)) : stored
   }
 
   ended(delivery: Delivery, isDone: boolean): void {

@@ -153,9 +153,9 @@ export class Settler {
   }
 
   /** Resolves when the dead letter is stored, with no time limit. */
-  deadLetter(letter: StoreChanges['deadLetters'][number], slot?: OwnedSlot): Promise<void> {
-    if (letter.seq > 0) this.#isIn(slot, letter.seq)
-    this.#next.deadLetters.push(letter)
+  deadLetter(deadLetter: StoreChanges['deadLetters'][number], slot?: OwnedSlot): Promise<void> {
+    if (deadLetter.seq > 0) this.#isIn(slot, deadLetter.seq)
+    this.#next.deadLetters.push(deadLetter)
     return this.written()
   }
 

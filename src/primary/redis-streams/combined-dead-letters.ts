@@ -1,4 +1,4 @@
-// The dead letters in Redis and those in the database, as one list.
+// Lists the dead letters of Redis and of the database together.
 import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DeadLetterCollector, type DeadLetters } from '../events/dead-letters.ts'
