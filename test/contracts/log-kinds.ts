@@ -28,6 +28,10 @@ export const MEMORY: LogKind = {
     'outlives its process': FORGETS,
     'absent groups': FORGETS,
     'a server that is away': NONE,
+    'one slow subscriber does not stop the others': {
+      reason: 'it refuses more than a share of the queue',
+      failsWith: /too far behind/,
+    },
     'several processes': { reason: 'each has its own', failsWith: /handled by work/ },
   },
 }
