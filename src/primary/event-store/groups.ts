@@ -127,7 +127,9 @@ export class Groups implements GroupWatcher {
 
   /** Returns the id of a group or broadcast; undefined if there is none. */
   idOf(event: string, name: string): number | undefined {
-    return (this.#entries.get(idOf(event, name, 'group')) ?? this.#entries.get(idOf(event, name, 'broadcast')))?.id
+    const entry = this.#entries.get(idOf(event, name, 'group')) ?? this.#entries.get(idOf(event, name, 'broadcast'))
+    // Without an id it is not stored yet: a row for it would be nobody's.
+    return entry?.id || undefined
   }
 
   /** False when its last subscriber has gone. */
