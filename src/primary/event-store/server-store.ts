@@ -206,11 +206,13 @@ export class ServerStore extends SqlStore {
     const slots = new Map(readable.map((owned) => [owned.slot, owned]))
     const since = rows.some(({ place }) => place !== null) ? await this.#replaysSince() : null
     return rows.map((row) =>
-      deliveryOf(row, triedOf(row.tried), {
-        slot: slots.get(Number(row.slot)),
-        replayedMs: since?.get(Number(row.seq)),
-        waits: row.has_older === true,
-      }),
+      deliveryOf(
+        row,
+        triedOf(row.tried),
+        slots.get(Number(row.slot)),
+        since?.get(Number(row.seq)),
+        row.has_older === true,
+      ),
     )
   }
 

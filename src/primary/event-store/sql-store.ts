@@ -14,6 +14,7 @@ import {
 import { bytesOf, type EventFrame } from '../../transport/frames/event-frame.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { GroupKind, GroupRow } from '../../transport/store-changes.ts'
+import type { OwnedSlot } from './slots.ts'
 import type { DeliveryStore, GroupPage, MalformedRow, Page, StoredDelivery } from './store.ts'
 
 const PLACE = 'coalesce(place, seq)'
@@ -309,16 +310,17 @@ export class SqlStore implements DeliveryStore {
 
 /** Attempts of a row. */
 export type Tried = Omit<DeliveryRow, keyof EventColumns | 'place' | 'thread'>
-/** Further columns of a server's row. */
-export type OnServer = Pick<StoredDelivery, 'slot' | 'replayedMs' | 'waits'>
 
-const ON_FILE: OnServer = { slot: undefined, replayedMs: undefined, waits: undefined }
-
-/** One object for each row, always with the same fields: thousands are made a second. */
+/**
+ * One object for each row, always with the same fields: thousands are made a second.
+ * @param slot the last three are those of a server: see StoredDelivery
+ */
 export function deliveryOf(
   row: Omit<DeliveryRow, keyof Tried | 'place'> & { place: number | null },
   tried: Tried,
-  { slot, replayedMs, waits }: OnServer = ON_FILE,
+  slot?: OwnedSlot,
+  replayedMs?: number,
+  waits?: boolean,
 ): StoredDelivery | MalformedRow {
   const seq = Number(row.seq)
   const place = Number(row.place ?? seq)
