@@ -53,6 +53,8 @@ interface IsolationOptions {
 export class Isolation {
   readonly circuits: CircuitBreaker
   readonly #isolated = new ExpiringSet()
+  /** The lanes that isolated plugins have blocked, and not crashed. */
+  readonly #blocked = new Map<string, Lane>()
   readonly #options: IsolationOptions
 
   constructor(options: IsolationOptions) {
@@ -70,17 +72,19 @@ export class Isolation {
     return this.#isolated.has(plugin)
   }
 
+  /** The lane whose requests of a plugin wait there until the probation lane is up; undefined: they are refused until then. */
+  blockedBy(plugin: string): Lane | undefined {
+    return this.#blocked.get(plugin)
+  }
+
   #changed(): void {
     const { lanes, onChange } = this.#options
     lanes.probation.want(!this.#isolated.isEmpty)
     onChange()
   }
 
-  /** @returns true when it was not isolated */
-  #isolate(plugin: string): boolean {
-    const isNew = this.#isolated.add(plugin)
-    if (isNew) this.#changed()
-    return isNew
+  #isolate(plugin: string): void {
+    if (this.#isolated.add(plugin)) this.#changed()
   }
 
   /** Handlers that a lane has begun and not ended, or ended just before, as far as its flight recorder goes back. */
@@ -108,14 +112,18 @@ export class Isolation {
   /** The stack of a lane that stands still proves who blocks it. */
   blocked(lane: Lane, stack: readonly StackFrame[]): void {
     const plugin = pluginIn(stack, lane.manifest?.files ?? {})
-    if (plugin === undefined || !this.#isolate(plugin)) return
-    this.#options.log('WARNING', `${plugin} blocks lane ${lane.index}: its requests get a lane of their own`)
+    if (plugin === undefined) return
+    const isNew = !this.has(plugin)
+    if (isNew) this.#blocked.set(plugin, lane)
+    this.#isolate(plugin)
+    if (isNew) this.#options.log('WARNING', `${plugin} blocks lane ${lane.index}: its requests get a lane of their own`)
   }
 
   /** Isolates the plugin that is proved to have crashed a lane, and counts the crash. */
   recordCrash(lane: Lane, { guilty, message }: BlackBox): void {
     if (guilty?.plugin == null) return
     const { plugin, line } = guilty
+    this.#blocked.delete(plugin)
     // The quarantine lane handles events, and a lane without a manifest has not booted.
     if (lane.role !== 'quarantine' && lane.manifest !== null) this.#isolate(plugin)
     this.circuits.recordCrash(plugin, `${message}${line ? ` (${line})` : ''}`)
@@ -125,6 +133,7 @@ export class Isolation {
   reset(): void {
     this.circuits.reset()
     this.#isolated.clear()
+    this.#blocked.clear()
     this.#changed()
   }
 }

@@ -15,14 +15,19 @@ export interface PlacementParts {
   readonly events: { readonly hub: Hub }
 }
 
-/** Decides which lanes serve which routes: isolated plugins have the probation lane alone, all others the regular lanes. */
+/**
+ * Decides which lanes serve which routes: isolated plugins have the probation lane alone, all others the regular lanes. Until the probation lane is
+ * up, a plugin that has only blocked a lane keeps that one: it may have computed for a moment, and costs no other lane.
+ */
 export function placeRequests({ lanes, isolation, routing, dispatcher, events }: PlacementParts): void {
   const { serving } = lanes
+  const hasProbation = serving.some(({ role }) => role === 'probation')
   for (const { servedBy, number, plugin } of routing.table.list()) {
     if (servedBy !== 'lanes') continue
     const isIsolated = isolation.has(plugin)
+    const blocked = isIsolated && !hasProbation ? isolation.blockedBy(plugin) : undefined
     for (const lane of serving) {
-      const isItsLane = (lane.role === 'probation') === isIsolated
+      const isItsLane = (lane.role === 'probation') === isIsolated || lane === blocked
       lane.servesRoute[number] = isItsLane && lane.hostsRoute[number] === 1 ? 1 : 0
     }
   }
