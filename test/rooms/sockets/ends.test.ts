@@ -5,9 +5,11 @@ import { openWebSocket, type RawWebSocket } from '../../support/web-socket.ts'
 import { shareTalk, talk } from './support.ts'
 
 const ENV = { LANE_STALL_MS: '500', HTTP_MAX_STREAMS_PER_ADDRESS: '1000' }
-/** The second one is for tests after the deaths: a plugin that has ended two lanes is kept in one of its own for a minute. */
-const [first, second] = ['first', 'second'].map((API_TITLE) => shareTalk({ lanes: 2, env: { ...ENV, API_TITLE } }))
-let heddle = first!
+/** A process for each death and one for the rest: a plugin that has ended a lane has one of its own for a minute, and the crowd needs two. */
+const [exited, stalled, whole] = ['exited', 'stalled', 'whole'].map((API_TITLE) =>
+  shareTalk({ lanes: 2, env: { ...ENV, API_TITLE } }),
+)
+let heddle = exited!
 
 /** Clients in both lanes. */
 async function crowd(): Promise<RawWebSocket[]> {
@@ -24,17 +26,19 @@ async function crowd(): Promise<RawWebSocket[]> {
 }
 
 interface Lane {
+  role: string
   sockets_open: number
   deaths: { reason: string; guilty: { plugin: string; handler: string } | null }[]
 }
 
 const lanes = async (): Promise<Lane[]> => (await heddle().json('/system/lanes')).body
 
-for (const [command, reason] of [
-  ['exit', 'exited'],
-  ['stall', 'stalled'],
+for (const [command, reason, process] of [
+  ['exit', 'exited', exited!],
+  ['stall', 'stalled', stalled!],
 ] as const) {
   test(`the sockets of a lane that ${reason === 'exited' ? 'dies' : 'stands still'} are closed with 1012, those of the others go on`, async () => {
+    heddle = process
     const clients = await crowd()
     clients[0]!.send(command)
     await until(() => clients[0]!.closed !== null, 'the close frame', 20_000)
@@ -48,14 +52,15 @@ for (const [command, reason] of [
     const [death] = (await lanes()).flatMap(({ deaths }) => deaths).filter((each) => each.reason === reason)
     assert.deepEqual([death?.guilty?.plugin, death?.guilty?.handler], ['talk.TalkToClients', 'GET /talk/:room'])
     for (const client of left) await client.close()
-    // And there are lanes again.
+    // And its own lane takes new ones, once it is up.
+    await until(async () => (await lanes()).some(({ role }) => role === 'probation'), 'its own lane', 20_000)
     const fresh = await talk(heddle())
     await fresh.close()
   })
 }
 
 test('a reload finishes what is being handled, closes with 1012, and new sockets find the new lanes', async () => {
-  heddle = second!
+  heddle = whole!
   const clients = await crowd()
   const busy = clients[0]!
   busy.send('wait 300')

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { fileURLToPath } from 'node:url'
 import type { Heddle, StartOptions } from '../../support/heddle.ts'
 import { shareService } from '../../support/shared-service.ts'
@@ -13,6 +14,7 @@ export const shareTalk = (options: StartOptions = {}): (() => Heddle) =>
 /** A client whose `open` has answered. */
 export async function talk(heddle: Heddle, path = '/talk/a'): Promise<RawWebSocket> {
   const client = await openWebSocket(heddle.port, path)
+  assert.equal(client.status, 101, client.head)
   await client.text(1)
   return client
 }
