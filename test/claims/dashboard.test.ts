@@ -270,7 +270,8 @@ test('the dashboard, in a real browser', async (t) => {
     const usedMs = await watchThread(page)
     await page.evaluate(WATCH_FRAMES)
     // It has crashed a lane before, and gets 503 while its own one starts.
-    const isFlooding = async () => (await heddle.post('/orders/flood', { ordersPerSec: 334, orders: 500 })).status === 200
+    const isFlooding = async () =>
+      (await heddle.post('/orders/flood', { ordersPerSec: 334, orders: 500 })).status === 200
     await until(isFlooding, 'a lane for the flood')
     await until(async () => (await totalOf(heddle)) >= before + 1500, 'the flood', 20_000)
     const { longMs, worstMs, frames, seconds, rows } = await page.evaluate<FrameReport>(FRAME_REPORT)
