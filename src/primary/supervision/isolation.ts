@@ -123,9 +123,10 @@ export class Isolation {
   recordCrash(lane: Lane, { guilty, message }: BlackBox): void {
     if (guilty?.plugin == null) return
     const { plugin, line } = guilty
-    this.#blocked.delete(plugin)
+    const waitsNoMore = this.#blocked.delete(plugin)
     // The quarantine lane handles events, and a lane without a manifest has not booted.
     if (lane.role !== 'quarantine' && lane.manifest !== null) this.#isolate(plugin)
+    if (waitsNoMore) this.#changed()
     this.circuits.recordCrash(plugin, `${message}${line ? ` (${line})` : ''}`)
   }
 

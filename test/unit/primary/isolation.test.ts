@@ -103,14 +103,33 @@ test('a crash that nothing proves isolates nobody', (t) => {
   assert.equal(lanes.probation.isWanted, false)
 })
 
+const frameIn = (file: string) => ({ function: 'f', file, line: 1, column: 1 })
+
 test('a plugin whose code blocks a lane is isolated', (t) => {
   const { isolation, first, second, logged } = build(t)
-  const frame = (file: string) => ({ function: 'f', file, line: 1, column: 1 })
-  isolation.blocked(first, [frame('node:internal'), frame('/srv/runtime.ts')])
+  isolation.blocked(first, [frameIn('node:internal'), frameIn('/srv/runtime.ts')])
   assert.equal(isolation.has('a.Bad'), false, 'the runtime itself is at work')
-  isolation.blocked(first, [frame('node:internal'), frame(FILES['a.Bad'])])
-  isolation.blocked(first, [frame(FILES['a.Bad'])])
+  isolation.blocked(first, [frameIn('node:internal'), frameIn(FILES['a.Bad'])])
+  isolation.blocked(first, [frameIn(FILES['a.Bad'])])
   assert.deepEqual(logged, ['a.Bad blocks lane 0: its requests get a lane of their own'])
+})
+
+test('a plugin that has only blocked a lane waits in it until the probation lane is up', (t) => {
+  const { isolation, first, second, probationUp } = build(t)
+  isolation.blocked(first, [frameIn(FILES['a.Bad'])])
+  assert.deepEqual(served(first, second), [
+    [1, 1],
+    [0, 1],
+  ])
+  const probation = probationUp()
+  assert.deepEqual(served(first, second, probation), [...WITHOUT_BAD, [1, 0]])
+})
+
+test('a plugin that has blocked one lane and crashed another waits in none', (t) => {
+  const { isolation, first, second } = build(t)
+  isolation.blocked(first, [frameIn(FILES['a.Bad'])])
+  isolation.recordCrash(second, crashOf('a.Bad'))
+  isolation.blocked(first, [frameIn(FILES['a.Bad'])])
   assert.deepEqual(served(first, second), WITHOUT_BAD)
 })
 
