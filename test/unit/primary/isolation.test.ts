@@ -106,7 +106,7 @@ test('a crash that nothing proves isolates nobody', (t) => {
 const frameIn = (file: string) => ({ function: 'f', file, line: 1, column: 1 })
 
 test('a plugin whose code blocks a lane is isolated', (t) => {
-  const { isolation, first, second, logged } = build(t)
+  const { isolation, first, logged } = build(t)
   isolation.blocked(first, [frameIn('node:internal'), frameIn('/srv/runtime.ts')])
   assert.equal(isolation.has('a.Bad'), false, 'the runtime itself is at work')
   isolation.blocked(first, [frameIn('node:internal'), frameIn(FILES['a.Bad'])])
