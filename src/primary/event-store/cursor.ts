@@ -42,8 +42,10 @@ export interface Key {
   state: KeyState
   /** Deliveries in hand. */
   inHand: number
-  /** The row of the key in a handler; 0: none. Negative once EVENT_STORE_BROKEN is reported. */
+  /** The row of the key in a handler; 0: none. */
   running: number
+  /** The last row that was not begun because of it: each is reported once. */
+  refused: number
   /** Rows of the key up to this place have been handed out. */
   last: number
   /** Ids of the dead letters blocking it. */
@@ -99,6 +101,7 @@ export class Cursor {
         state: 'open',
         inHand: 0,
         running: 0,
+        refused: 0,
         last: 0,
         deadLetters: new Set(),
         waiting: 0,

@@ -2,8 +2,8 @@
 import { Numbered } from '../../core/collections/numbered.ts'
 import type { Clock } from '../../core/schedule/clock.ts'
 import type { NotedDelivery } from '../../transport/store-changes.ts'
-import type { Delivery, EventSource, FailedDelivery, Share } from '../events/consumer.ts'
-import { hubEventOf } from '../events/consumer.ts'
+import type { Delivery, EventSource, FailedDelivery, Share } from '../events/delivery.ts'
+import { hubEventOf } from '../events/delivery.ts'
 import type { Hub } from '../events/hub.ts'
 import { RETRY_MAX_DELAY_MS } from '../events/queues.ts'
 import type { Cursor, Key } from './cursor.ts'
@@ -217,9 +217,10 @@ export class Hand implements EventSource {
       key.running = seq
       return true
     }
-    if (key.running > 0) this.#broken(slot, `row ${seq} was to begin while row ${key.running} of its key is open`)
-    // The error is reported once.
-    key.running = -Math.abs(key.running)
+    if (seq > key.refused) {
+      key.refused = seq
+      this.#broken(slot, `row ${seq} was to begin while row ${key.running} of its key is open`)
+    }
     return false
   }
 
@@ -358,7 +359,7 @@ export class Hand implements EventSource {
   /** The key of the row may go on. */
   #closed({ seq, cursor, key: name }: Held): void {
     const key = name === null ? undefined : cursor.keys.get(name)
-    if (key !== undefined && Math.abs(key.running) === seq) key.running = 0
+    if (key !== undefined && key.running === seq) key.running = 0
   }
 
   #committed(seq: number): void {

@@ -1,7 +1,7 @@
 // Traces the hub's deliveries.
 import type { DeliveryEvent, DeliveryTracing, TraceScope } from '../../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
-import type { Delivery } from './consumer.ts'
+import type { Delivery } from './delivery.ts'
 
 type DeliveryNote = DeliveryEvent extends infer Each ? (Each extends DeliveryEvent ? Omit<Each, 'atMs'> : never) : never
 
@@ -31,7 +31,6 @@ export class DeliveryTrace {
   /** The delivery is a dead letter. It gets a span even if no thread here has had it. */
   givenUp(delivery: Delivery, attempts: number): void {
     if (this.tracing !== null && delivery.span === null) this.#begin(this.tracing, delivery)
-    delivery.isGivenUp = true
     this.note(delivery, { name: 'dead_letter', attempts })
   }
 
@@ -42,11 +41,11 @@ export class DeliveryTrace {
 
   /** @param isDone false when the delivery goes back to its broker */
   ended(delivery: Delivery, isDone: boolean): void {
-    const { span, event, consumer, isGivenUp } = delivery
+    const { span, event, consumer, state } = delivery
     if (span === null || this.tracing === null) return
     if (!isDone) this.note(delivery, { name: 'handed_over' })
     const { id: eventId, requestId } = event
-    this.tracing.end(span, { event: event.event, eventId, group: consumer.group, requestId }, isGivenUp)
+    this.tracing.end(span, { event: event.event, eventId, group: consumer.group, requestId }, state === 'dead')
     delivery.span = null
     this.#close(delivery)
   }

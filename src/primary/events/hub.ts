@@ -5,22 +5,19 @@ import { HeddleError, type WireError } from '../../core/errors/catalogue.ts'
 import type { Chance, Clock, Timer } from '../../core/schedule/clock.ts'
 import type { DeliverySink } from '../../runtime/events/event-server.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
+import type { Consumer, DeliveryQueue, GroupWatcher, SubscriberInstance, SubscriberThread } from './consumer.ts'
+import { MemoryDeadLetters } from './dead-letters.ts'
 import {
-  type Consumer,
+  become,
   type Delivery,
-  type DeliveryQueue,
   deliveryOf,
   type FailedDelivery,
   type Failure,
-  type GroupWatcher,
   type HubEvent,
   hubEventOf,
   type Requester,
   type Share,
-  type SubscriberInstance,
-  type SubscriberThread,
-} from './consumer.ts'
-import { MemoryDeadLetters } from './dead-letters.ts'
+} from './delivery.ts'
 import { DeliveryTrace } from './delivery-trace.ts'
 import { type BlockedKeys, KeyOrder } from './key-order.ts'
 import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'
@@ -428,6 +425,7 @@ export class Hub implements DeliverySink {
     if (delivery.deaths >= POISON_DEATHS) return this.#fail(delivery, poisonMessage(delivery), 'poison')
     if (delivery.dueMs !== 0) return this.#enqueueLater(delivery)
     if (delivery.deaths > 0) return this.#quarantine.add(delivery)
+    become(delivery, 'ready')
     if (queue.waiting.size === 0 && this.#dispatch(delivery)) return
     if (this.#delayed.isDraining && isUntried(delivery)) return this.#finish(delivery, SUBSCRIBER_GONE, false)
     this.#waiting.push(delivery)
@@ -523,7 +521,6 @@ export class Hub implements DeliverySink {
     this.#outages.began(consumer)
     delivery.instance = null
     delivery.error = error
-    delivery.isTried = true
     this.trace.note(delivery, { name: 'tool_away' })
     if (event.source?.leaving?.(delivery)) return this.#leave(delivery)
     const isReturned = this.#delayed.isDraining && event.source !== null
@@ -548,6 +545,7 @@ export class Hub implements DeliverySink {
     const { requester, source } = delivery.event
     if (isDone) delivery.consumer.ended++
     if (delivery.span !== null) this.trace.ended(delivery, isDone)
+    become(delivery, 'ended')
     this.#budget.release(delivery)
     // Another process may still reply to a delivery returned to its broker.
     if (requester !== null && (isDone || source === null)) replySettled(requester, fault)
@@ -563,7 +561,6 @@ export class Hub implements DeliverySink {
       delivery.attempt++
       delivery.instance = null
       delivery.error = error
-      delivery.isTried = true
       const delayMs = retryDelayMs(attempt, consumer.backoffMs, this.#options.chance.fraction)
       this.trace.note(delivery, { name: 'retry', attempt: delivery.attempt, delayMs })
       const dueMs = Math.ceil(this.clock.nowMs() + delayMs)
@@ -574,6 +571,7 @@ export class Hub implements DeliverySink {
     }
     // The current attempt ended with its thread, as earlier ones did.
     const attempts = failure === 'poison' ? attempt - 1 + delivery.deaths : attempt
+    become(delivery, 'dead')
     this.trace.givenUp(delivery, attempts)
     const failed: FailedDelivery = {
       event,
@@ -598,6 +596,7 @@ export class Hub implements DeliverySink {
   /** The delivery waits for its next attempt in the durable log. */
   #leave(delivery: Delivery): void {
     if (delivery.span !== null) this.trace.ended(delivery, false)
+    become(delivery, 'ended')
     this.#budget.release(delivery)
     this.#keys.finished(delivery)
   }
@@ -643,11 +642,7 @@ export class Hub implements DeliverySink {
     const isTaken = ({ event, queue }: Delivery): boolean =>
       event.source !== null && event.seq > 0 && queue.instance === null && isWanted(event.seq)
     const behind = this.#topology.consumers().flatMap(({ queue }) => this.#keys.takeBehind(queue, isTaken))
-    // These wait for their keys and have not started.
-    for (const delivery of behind) {
-      this.#budget.release(delivery)
-      delivery.event.source!.ended(delivery, false)
-    }
+    for (const delivery of behind) this.#returnBehind(delivery)
     for (const delivery of [
       ...this.#delayed.takeIf(isTaken),
       ...this.#waiting.takeIf(isTaken),
@@ -659,10 +654,14 @@ export class Hub implements DeliverySink {
   /** Ends the deliveries that wait for this one because of its key: they stay in the store. */
   takeBehind(delivery: Delivery): void {
     const isStored = ({ event }: Delivery): boolean => event.source !== null
-    for (const behind of this.#keys.takeBehindKey(delivery, isStored)) {
-      this.#budget.release(behind)
-      behind.event.source!.ended(behind, false)
-    }
+    for (const behind of this.#keys.takeBehindKey(delivery, isStored)) this.#returnBehind(behind)
+  }
+
+  /** It has not begun, and its key goes on without it. */
+  #returnBehind(delivery: Delivery): void {
+    become(delivery, 'ended')
+    this.#budget.release(delivery)
+    delivery.event.source!.ended(delivery, false)
   }
 
   /** Takes no more events. Deliveries in flight may still be answered. */

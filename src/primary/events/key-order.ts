@@ -1,6 +1,7 @@
 // The order of keys, and the keys blocked by dead letters in memory.
 import { Fifo } from '../../core/collections/fifo.ts'
-import type { Consumer, Delivery, DeliveryQueue, HubEvent } from './consumer.ts'
+import type { Consumer, DeliveryQueue } from './consumer.ts'
+import { become, type Delivery, type HubEvent } from './delivery.ts'
 
 /** A key of one subscriber, blocked by a dead letter. */
 interface BlockedKey {
@@ -148,6 +149,7 @@ export class KeyOrder {
       if (blocked !== undefined && !isReplay(delivery, blocked.replay)) return this.#wait(delivery, blocked)
       const behind = keyed.get(key)
       if (behind !== undefined && blocked === undefined) {
+        become(delivery, 'behind')
         behind.push(delivery)
         return
       }
@@ -184,6 +186,7 @@ export class KeyOrder {
     // Nobody would end it: the backlog of its subscriber has been dropped.
     if (delivery.consumer.isGone) return this.#options.drop(delivery)
     if (this.#isEnding) return this.#options.drop(delivery)
+    become(delivery, 'behind')
     blocked.held.push(delivery)
     this.#count(delivery, 1)
   }

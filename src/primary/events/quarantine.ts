@@ -1,6 +1,7 @@
 // Tries suspects one at a time, in the quarantine lane.
 import { Fifo } from '../../core/collections/fifo.ts'
-import type { Consumer, Delivery, SubscriberInstance, SubscriberThread } from './consumer.ts'
+import type { Consumer, SubscriberInstance, SubscriberThread } from './consumer.ts'
+import { become, type Delivery } from './delivery.ts'
 
 /** Number of lane crashes after which an event counts as their cause. */
 export const POISON_DEATHS = 3
@@ -33,6 +34,7 @@ export class Quarantine {
   }
 
   add(delivery: Delivery): void {
+    become(delivery, 'suspect')
     this.#waiting.push(delivery)
     this.#isDue = true
     this.pump()

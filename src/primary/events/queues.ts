@@ -4,7 +4,8 @@ import type { WorkInFlight } from '../../contracts/registry.ts'
 import { Numbered } from '../../core/collections/numbered.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { Clock, Timer } from '../../core/schedule/clock.ts'
-import type { Consumer, Delivery, DeliveryQueue, Requester, SubscriberInstance, SubscriberThread } from './consumer.ts'
+import type { Consumer, DeliveryQueue, SubscriberInstance, SubscriberThread } from './consumer.ts'
+import { become, type Delivery, type Requester } from './delivery.ts'
 
 /** The queues with deliveries waiting for room. */
 export class WaitingQueues {
@@ -14,13 +15,15 @@ export class WaitingQueues {
     return this.#queues.size === 0
   }
 
+  /** The delivery is ready, and no thread has room. */
   push(delivery: Delivery): void {
     delivery.queue.waiting.push(delivery)
     this.#queues.add(delivery.queue)
   }
 
-  /** Puts a delivery ahead of the waiting ones. */
+  /** Puts a delivery that has lost its thread ahead of the waiting ones. */
   unshift(delivery: Delivery): void {
+    become(delivery, 'ready')
     delivery.queue.waiting.unshift(delivery)
     this.#queues.add(delivery.queue)
   }
@@ -132,19 +135,22 @@ export class DelayQueue {
 
   /** Waits for the first attempt. */
   delayFirst(delivery: Delivery, delayMs: number, begin: (delivery: Delivery) => void): void {
+    become(delivery, 'later')
     this.#delay(delayMs, () => begin(delivery))
   }
 
   /**
+   * Waits for the next attempt.
    * @returns false when the process ends and the delivery goes back to its store
-   * @returns false when the delivery goes back to where it came from, since this process ends
    */
   delayRetry(delivery: Delivery, delayMs: number, again: (delivery: Delivery) => void): boolean {
-    if (delivery.event.source === null) {
+    const isStored = delivery.event.source !== null
+    if (isStored && this.#isDraining) return false
+    become(delivery, 'later')
+    if (!isStored) {
       this.#delay(delayMs, () => again(delivery))
       return true
     }
-    if (this.#isDraining) return false
     this.#retries.add(delivery)
     this.#delay(delayMs, () => {
       if (this.#retries.delete(delivery)) again(delivery)
@@ -203,6 +209,7 @@ export class UnansweredDeliveries {
 
   add(delivery: Delivery, id: number, instance: SubscriberInstance): void {
     delivery.id = id
+    become(delivery, 'sent')
     delivery.isBegun = true
     delivery.instance = instance
     delivery.deadlineMs = this.#clock.steadyMs() - instance.thread.heldMs + delivery.consumer.timeoutMs

@@ -6,7 +6,7 @@ import { attemptField, attemptsOf, streamOf } from '../../runtime/redis-streams/
 import { retryWhile } from '../../runtime/redis-streams/publisher.ts'
 import { isNoGroup, SCRIPTS } from '../../runtime/redis-streams/stream-commands.ts'
 import { textOf } from '../../transport/frames/event-frame.ts'
-import type { Delivery, FailedDelivery, Share } from '../events/consumer.ts'
+import type { Delivery, FailedDelivery, Share } from '../events/delivery.ts'
 import type { StreamDeadLetters } from './dead-letters.ts'
 import type { Settlements, StreamGroup, StreamProcess, TakenEntry } from './stream-group.ts'
 

@@ -2,7 +2,7 @@
 import { decodeEntry, type StreamEvent } from '../../runtime/redis-streams/entry.ts'
 import { type Entry, reply } from '../../runtime/redis-streams/stream-commands.ts'
 import { bytesOf } from '../../transport/frames/event-frame.ts'
-import { hubEventOf, type Requester, type Share } from '../events/consumer.ts'
+import { hubEventOf, type Requester, type Share } from '../events/delivery.ts'
 import type { Hub } from '../events/hub.ts'
 import type { StreamSettlements } from './settlements.ts'
 import { type StreamGroup, type StreamProcess, TakenEntry } from './stream-group.ts'

@@ -2,7 +2,8 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import type { Consumer, Delivery, EventSource, FailedDelivery, Share } from '../events/consumer.ts'
+import type { Consumer } from '../events/consumer.ts'
+import type { Delivery, EventSource, FailedDelivery, Share } from '../events/delivery.ts'
 
 /** State of a delivery without attempts. */
 export const FIRST_ATTEMPT = { attempt: 1, deaths: 0, dueMs: 0, error: '' } as const
