@@ -1,4 +1,5 @@
-// Records of stored events for the trace, each once: by the doorbell, or when the row of a dead thread is read.
+// Records of stored events for the trace, each once: by the doorbell, or when the row of a dead thread or of another process is read.
+import { RecentIds } from '../../core/collections/recent-ids.ts'
 import { MEMBER_THREADS } from '../../runtime/event-store/server-tables.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
@@ -22,6 +23,8 @@ export class StoredRecords {
   #waiting: { event: EventFrame; origin: SubscriberThread | null; isRelayed: boolean }[] | null = []
   /** Last recorded event of each thread. Events of one thread are in the order of their ids. */
   readonly #last = new Map<number, string>()
+  /** Events of other processes: an event for several groups is recorded once. */
+  readonly #received = new RecentIds()
 
   constructor(parts: StoredRecordsParts) {
     this.#parts = parts
@@ -44,10 +47,13 @@ export class StoredRecords {
     for (const { event, origin, isRelayed } of waiting) this.published(event, origin, isRelayed)
   }
 
-  /** Records an event whose lane died before it could send the doorbell. */
+  /** Records an event of another process, and one whose lane died before it could send the doorbell. */
   read({ thread: number, event }: StoredDelivery, isRelayed: boolean): void {
     const { hub, member, isAlive } = this.#parts
-    if (Math.floor(number / MEMBER_THREADS) !== member()) return
+    if (Math.floor(number / MEMBER_THREADS) !== member()) {
+      if (!isRelayed && this.#received.add(event.id)) hub.record(event, null)
+      return
+    }
     const thread = number % MEMBER_THREADS
     if ((this.#last.get(thread) ?? '') >= event.id || isAlive(thread)) return
     this.#last.set(thread, event.id)

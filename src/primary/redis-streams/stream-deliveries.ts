@@ -1,4 +1,5 @@
 // Makes events of the entries of this process, and gives them to the hub.
+import { RecentIds } from '../../core/collections/recent-ids.ts'
 import { decodeEntry, type StreamEvent } from '../../runtime/redis-streams/entry.ts'
 import { type Entry, reply } from '../../runtime/redis-streams/stream-commands.ts'
 import { bytesOf } from '../../transport/frames/event-frame.ts'
@@ -82,23 +83,3 @@ function sharedBy(group: StreamGroup, claimed: ClaimedShare, isLasting: boolean)
 }
 
 const charsOf = (fields: readonly string[] | null): number => fields?.reduce((sum, field) => sum + field.length, 0) ?? 0
-
-/** Number of the last ids that are known for certain. */
-const RECENT_MAX = 1000
-
-/** Recent ids: the last RECENT_MAX, and up to as many before them. */
-export class RecentIds {
-  #young = new Set<string>()
-  #old = new Set<string>()
-
-  /** @returns false for an id that came before */
-  add(id: string): boolean {
-    if (this.#young.has(id) || this.#old.has(id)) return false
-    if (this.#young.size >= RECENT_MAX) {
-      this.#old = this.#young
-      this.#young = new Set()
-    }
-    this.#young.add(id)
-    return true
-  }
-}

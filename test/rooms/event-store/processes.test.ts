@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import type { EventRecord } from '../../../src/contracts/event-bus.ts'
+import type { Heddle } from '../../support/heddle.ts'
 import { post } from '../../support/started-service.ts'
 import { testWith } from '../../support/test-with.ts'
 import { until } from '../../support/until.ts'
@@ -79,4 +81,19 @@ testOnPostgres('lease: is renewed while all other statements of the process wait
   await post(heddle, '/orders', { id: 'a' })
   await until(async () => (await handledBy(heddle)).length === 2, 'the order handled')
   assert.equal(await heddle.stop(), 0)
+})
+
+testOnPostgres('an event is in the tree of the process that handles it, too, and once', async (store) => {
+  const [first, second] = [await store.start(A), await store.start(B)]
+  const shippedBy = (heddle: Heddle) => heddle.logs.filter(({ msg }) => msg === 'shipping')
+  for (let n = 0; n < 32; n++) await post(first, '/events', { event: 'order.shipped', payload: { id: `order ${n}` } })
+  await until(() => shippedBy(first).length + shippedBy(second).length === 32, 'all shipped')
+  const treeOf = async (heddle: Heddle) => (await heddle.json('/tree')).body.roots as EventRecord[]
+  const [published, received] = [await treeOf(first), await treeOf(second)]
+  const there = shippedBy(second).map(({ event_id }) => event_id as string)
+  assert.ok(there.length > 0, 'the second process has shipped some')
+  for (const id of there) {
+    const same = ({ id: other }: EventRecord) => other === id
+    assert.deepEqual(received.filter(same), published.filter(same))
+  }
 })

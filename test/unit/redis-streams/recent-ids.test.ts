@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { makeEventId } from '../../../src/core/causality/ids.ts'
-import { RecentIds } from '../../../src/primary/redis-streams/stream-deliveries.ts'
+import { RecentIds } from '../../../src/core/collections/recent-ids.ts'
 
 test('an id is new once, whatever came in between', () => {
   const ids = new RecentIds()
