@@ -125,12 +125,10 @@ test('what waits for a subscriber that is missing leaves room for publishers', a
   await publish(second, ...Array.from({ length: 12 }, (_, n) => `order ${n}`))
   await until(() => had(second, 'shipping-too').length === 12, 'the other subscriber')
   await second.stop()
-  // It looks when it has read what is left.
+  // It looks when it has read what is left: on a busy machine the second one has done so already.
   const third = await store.start(env)
-  await until(
-    () => told(third, `${GROUP}, a subscriber of order.shipped, is not here, and the event log is half full: 12 `),
-    'told',
-  )
+  const dropped = `${GROUP}, a subscriber of order.shipped, is not here, and the event log is half full: 12 `
+  await until(() => told(second, dropped) || told(third, dropped), 'told')
   await isEmpty(store)
   assert.equal(await third.stop(), 0)
 })

@@ -19,7 +19,7 @@ export async function timesAreKept(t: TestContext, heddle: Heddle): Promise<void
   })
 
   await t.test('the lifetime of a delayed event begins when the delay is over', async () => {
-    const options = { delayMs: 400, ttlMs: 300 }
+    const options = { delayMs: 2000, ttlMs: 1800 }
     await post(heddle, '/publish', { event: 'plain', payload: { tag: 'late' }, options })
     await seenOften(heddle, 'plain', 'late', 3)
   })
