@@ -240,7 +240,7 @@ export interface BusTransport {
   readonly services: HubServices
 }
 
-/** What only the hub and the log of events know: a lane asks the primary. */
+/** What only the hub and the event store know: a lane asks the primary. */
 export interface HubServices {
   history(): Awaitable<EventRecord[]>
   topology(): Awaitable<Record<string, TopologyEntry>>

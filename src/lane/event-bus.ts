@@ -3,7 +3,7 @@ import type { EventRecord, FailureListener } from '../contracts/event-bus.ts'
 import type { Payload, PublishOptions } from '../contracts/events.ts'
 import type { ScopeSource } from '../contracts/tracing.ts'
 import { causality, NO_TRACE_CONTEXT } from '../core/causality/context.ts'
-import type { EventLog } from '../runtime/event-store/event-log.ts'
+import type { ThreadStore } from '../runtime/event-store/thread-store.ts'
 import { encodePayload, type Publisher, publicationOf } from '../runtime/events/publication.ts'
 import { recordOf } from '../runtime/events/trace-ring.ts'
 import { ThreadBus } from '../runtime/host/bus.ts'
@@ -20,7 +20,7 @@ const keyOf = ({ failure }: FailureRecord): string => `${failure.event_id} ${fai
 
 export interface LaneBusOptions {
   services: EventServices
-  log: EventLog
+  log: ThreadStore
   /** Takes an event that a transaction has published and committed. */
   handOn: (frame: EventFrame) => void
   post: (message: ToPrimary) => void
@@ -39,14 +39,14 @@ export class LaneBus extends ThreadBus {
   subscribersOf: Record<string, string[]> = {}
 
   publisher: Publisher
-  protected readonly eventLog: EventLog
+  protected readonly threadStore: ThreadStore
   /** Null while tracing is off. */
   tracing: ScopeSource | null = null
 
   constructor(kernel: ThreadKernel, publisher: Publisher, options: LaneBusOptions) {
     super(kernel, options.services)
     this.publisher = publisher
-    this.eventLog = options.log
+    this.threadStore = options.log
     this.#options = options
   }
 
@@ -74,7 +74,7 @@ export class LaneBus extends ThreadBus {
   protected subscribed(subscriberIndex: number, subscription: SubscriptionManifest): void {
     // Before that, they go to the primary with the manifest.
     if (!this.kernel.isBooted) return
-    this.eventLog.memory.subscribing()
+    this.threadStore.memory.subscribing()
     this.#options.post({ type: 'subscribe', subscriberIndex, subscription })
   }
 

@@ -19,9 +19,9 @@ import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { RequestSteps } from '../runtime/endpoint/request-thread.ts'
 import { staysInProcess } from '../runtime/event-store/database.ts'
 import { staysInStore } from '../runtime/event-store/event-columns.ts'
-import { type EventLog, LogPublisher } from '../runtime/event-store/event-log.ts'
+import { StorePublisher, type ThreadStore } from '../runtime/event-store/thread-store.ts'
 import { writeStoreChanges } from '../runtime/event-store/write-changes.ts'
-import { eventLogOf } from '../runtime/host/bus.ts'
+import { threadStoreOf } from '../runtime/host/bus.ts'
 import { servicesOver } from '../runtime/host/services.ts'
 import { activeTools } from '../runtime/kernel/discover.ts'
 import { watchUnawaited } from '../runtime/kernel/failed-calls.ts'
@@ -76,8 +76,8 @@ export class LaneServer {
   readonly #calls: PrimaryCalls
   readonly #bus: LaneBus
   readonly #publisher: RingPublisher
-  readonly #log: EventLog
-  readonly #stored: LogPublisher
+  readonly #log: ThreadStore
+  readonly #stored: StorePublisher
   #stopTrimming: () => void = () => {}
   /** Null unless streams carry the events. */
   #streams: ThreadPublisher | null = null
@@ -152,25 +152,25 @@ export class LaneServer {
     this.#requests.isCompressing = settings.httpCompression
     const publisher = new RingPublisher(outbox)
     this.#publisher = publisher
-    const eventLog = eventLogOf(kernel)
-    this.#log = eventLog
+    const threadStore = threadStoreOf(kernel)
+    this.#log = threadStore
     const handOn = (event: EventFrame): void => publisher.stored(event)
     const services = servicesOver((method, args) => calls.call('#host', method, args))
     const isLogged = settings.eventBusDriver === 'database'
-    this.#stored = new LogPublisher(eventLog, handOn)
+    this.#stored = new StorePublisher(threadStore, handOn)
     const bus = new LaneBus(kernel, isLogged ? this.#stored : publisher, {
       services,
-      log: eventLog,
+      log: threadStore,
       handOn,
       post: (message) => this.#post(message),
     })
     this.#bus = bus
     bus.logFailedAttempts()
     bus.events.isSound = this.#requests.isSound
-    bus.events.mayBegin = () => eventLog.memory.isTrusted
+    bus.events.mayBegin = () => threadStore.memory.isTrusted
     bus.events.onFailure = (failure, { requestId, trace }) => bus.failedHere({ failure, requestId, trace })
     this.#host = new LaneHost(
-      { kernel, server: this.#requests, bus, services, opened: () => eventLog.opened() },
+      { kernel, server: this.#requests, bus, services, opened: () => threadStore.opened() },
       recorder,
       (message) => this.#post(message),
     )
@@ -372,7 +372,7 @@ export class LaneServer {
       case 'job':
         void this.#runJob(message.run, message.job, message.of)
         return
-      case 'log-write':
+      case 'store-write':
         void this.#writeLog(message.batch, message.changes)
         return
       case 'pool-uses':
@@ -420,7 +420,7 @@ export class LaneServer {
     } catch (thrown) {
       error = messageOf(thrown)
     }
-    this.#post({ type: 'log-written', batch, error, answer })
+    this.#post({ type: 'store-written', batch, error, answer })
   }
 
   /** The primary drains a lane when nothing is in flight there except streams, and files that have had their time. It has closed the lane's sockets by then: their last frames are on the way. */

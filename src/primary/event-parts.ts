@@ -3,13 +3,13 @@ import type { Settings } from '../core/config/schema.ts'
 import { codeOf, messageOf } from '../core/errors/description.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../core/modules/optional-package.ts'
 import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../core/schedule/clock.ts'
-import { type EventLog, LogPublisher } from '../runtime/event-store/event-log.ts'
-import { eventLogOf } from '../runtime/host/bus.ts'
+import { StorePublisher, type ThreadStore } from '../runtime/event-store/thread-store.ts'
+import { threadStoreOf } from '../runtime/host/bus.ts'
 import type { ThreadKernel } from '../runtime/kernel/thread.ts'
 import { asBytes, type EventFrame } from '../transport/frames/event-frame.ts'
 import { Durable } from './event-store/durable.ts'
-import { LogLanes } from './event-store/log-lanes.ts'
 import { SYSTEM_PROCESSES } from './event-store/process-identity.ts'
+import { StoreWriter } from './event-store/store-writer.ts'
 import { StoredDeadLetters } from './event-store/stored-dead-letters.ts'
 import type { SubscriberThread } from './events/consumer.ts'
 import type { DeadLetters } from './events/dead-letters.ts'
@@ -29,11 +29,11 @@ const RUNTIME_EVENT = 'runtime.'
 
 /** Stores events that are published in the primary. */
 class PrimaryPublisher {
-  readonly #publisher: LogPublisher
+  readonly #publisher: StorePublisher
   readonly #origins = new WeakMap<EventFrame, SubscriberThread | null>()
 
-  constructor(log: EventLog, durable: Durable) {
-    this.#publisher = new LogPublisher(log, (event) => durable.take(event, this.#origins.get(event) ?? null))
+  constructor(log: ThreadStore, durable: Durable) {
+    this.#publisher = new StorePublisher(log, (event) => durable.take(event, this.#origins.get(event) ?? null))
   }
 
   async publish(event: EventFrame, origin: SubscriberThread | null): Promise<void> {
@@ -69,9 +69,9 @@ export interface EventParts {
   readonly bus: PrimaryBus
   readonly laneSubscribers: LaneSubscribers
   readonly recordForwarder: RecordForwarder
-  readonly eventLog: EventLog
+  readonly threadStore: ThreadStore
   readonly durable: Durable
-  readonly logLanes: LogLanes
+  readonly storeWriter: StoreWriter
   readonly publisher: PrimaryPublisher
   readonly deadLetters: StoredDeadLetters
   /** Carries the events that are published in the primary. */
@@ -93,14 +93,14 @@ export function assembleEvents(
   onReplicaLost: (message: string) => void,
 ): EventParts {
   const { settings, writeLog: log } = kernel
-  const eventLog = eventLogOf(kernel)
+  const threadStore = threadStoreOf(kernel)
   const hub = new Hub({
     clock: SYSTEM_CLOCK,
     chance: SYSTEM_CHANCE,
     maxQueue: settings.eventBusMaxQueue,
     maxDeadBytes: settings.eventBusMaxDeadBytes,
     maxNames: settings.eventBusMaxNames,
-    isLogCrowded: () => eventLog.isCrowded,
+    isStoreCrowded: () => threadStore.isCrowded,
     onQuarantine: (isWanted) => lanes.quarantine.want(isWanted),
     onQuarantineUsed: () => lanes.quarantine.renew(),
     log: (level, message, fields) => log(level, message, 'event_bus', fields),
@@ -109,10 +109,10 @@ export function assembleEvents(
   const bus = new PrimaryBus(kernel, hub, () => parts.driver)
   bus.logFailedAttempts()
   const laneSubscribers = new LaneSubscribers(hub)
-  const logLanes = new LogLanes(() => lanes.ready, eventLog)
+  const storeWriter = new StoreWriter(() => lanes.ready, threadStore)
   const durable = new Durable({
     hub,
-    log: eventLog,
+    log: threadStore,
     maxQueue: settings.eventBusMaxQueue,
     maxStored: settings.eventBusMaxStored,
     mayMakeTables: settings.dbAutoMigrate,
@@ -126,22 +126,22 @@ export function assembleEvents(
       settings.eventBusDriver === 'keyvalue_streams'
         ? async (event, origin) => parts.driver.publish(event, origin)
         : null,
-    write: (changes) => logLanes.write(changes),
+    write: (changes) => storeWriter.write(changes),
     isAlive: (threadId) => threadId === 0 || lanes.all.some(({ heartbeat }) => heartbeat.threadId === threadId),
     report: (level, message, fields) => log(level, message, 'event_bus', fields),
   })
-  bus.log = { log: eventLog, take: (frame) => durable.take(frame, bus) }
-  const publisher = new PrimaryPublisher(eventLog, durable)
-  const deadLetters = new StoredDeadLetters(hub, eventLog, durable)
+  bus.log = { log: threadStore, take: (frame) => durable.take(frame, bus) }
+  const publisher = new PrimaryPublisher(threadStore, durable)
+  const deadLetters = new StoredDeadLetters(hub, threadStore, durable)
   const inProcess = new InProcessDriver(hub, deadLetters)
   const parts: EventParts = {
     hub,
     bus,
     laneSubscribers,
     recordForwarder: new RecordForwarder(hub, (lane) => laneSubscribers.threadOf(lane)),
-    eventLog,
+    threadStore,
     durable,
-    logLanes,
+    storeWriter,
     publisher,
     deadLetters,
     driver: settings.eventBusDriver === 'database' ? new DatabaseDriver(hub, publisher, deadLetters) : inProcess,
@@ -173,8 +173,8 @@ export async function openStreams(
     hub: parts.hub,
     stored: parts.deadLetters,
     store: (event, origin) => parts.publisher.publish(event, origin),
-    refused: () => parts.eventLog.memory.refused(),
-    refusals: () => parts.eventLog.memory.refusals,
+    refused: () => parts.threadStore.memory.refused(),
+    refusals: () => parts.threadStore.memory.refusals,
     onReplicaLost,
     log: (level, message, fields) => writeLog(level, message, 'event_bus', fields),
   })

@@ -5,7 +5,7 @@ import { processNumber } from '../core/config/checks.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { messageOf, stackOf } from '../core/errors/description.ts'
 import type { ProcessHistory } from '../history/process-history.ts'
-import { logDatabaseOf } from '../runtime/event-store/database.ts'
+import { storeDatabaseOf } from '../runtime/event-store/database.ts'
 import type { LaneServices } from '../runtime/host/services.ts'
 import { watchUnawaited } from '../runtime/kernel/failed-calls.ts'
 import { createSharedMemories, ThreadKernel } from '../runtime/kernel/thread.ts'
@@ -127,11 +127,11 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     lanes: () => lanes.ready,
     isPaused: (plugin) => isolation.circuits.isOpen(plugin),
     database: () => {
-      const database = logDatabaseOf(toolbox.get('db'))
-      // Which process has the event log of a file says nothing of the jobs.
+      const database = storeDatabaseOf(toolbox.get('db'))
+      // Which process has the event store of a file says nothing of the jobs.
       return database?.dialect === 'sqlite' || events.durable.isOpen ? database : null
     },
-    isStored: () => logDatabaseOf(toolbox.get('db')) !== null,
+    isStored: () => storeDatabaseOf(toolbox.get('db')) !== null,
     log: (level, message, fields) => log(level, message, 'scheduler', fields),
   })
 
@@ -148,7 +148,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     ...bus.services,
   }
   const host = new PrimaryHost(
-    { kernel, bus, services, opened: () => events.eventLog.opened() },
+    { kernel, bus, services, opened: () => events.threadStore.opened() },
     { local: localWorker, routing, jobs, health, requestWatchers: listener.watchers },
   )
 

@@ -9,7 +9,7 @@ import { steadyMs } from '../core/schedule/clock.ts'
 import { ClockWatch, jumpText } from '../core/schedule/clock-watch.ts'
 import { Progress } from '../core/schedule/progress.ts'
 import type { ThreadsTime } from '../core/schedule/waiting.ts'
-import { logDatabaseOf, staysInProcess } from '../runtime/event-store/database.ts'
+import { staysInProcess, storeDatabaseOf } from '../runtime/event-store/database.ts'
 import { activeTools } from '../runtime/kernel/discover.ts'
 import { BootAftermath } from '../runtime/kernel/plugins.ts'
 import { notePoolOrigins, poolRequests } from '../runtime/kernel/pool-requests.ts'
@@ -143,8 +143,8 @@ export class Runtime {
     supervisor.start()
     progress.step = () => `the tool ${this.toolbox.booting} to boot`
     await toolBooter.bootAll(isDevelopment)
-    // Without the log no transaction can publish, and nothing can with EVENT_BUS_DRIVER=database.
-    progress.step = 'the event log in the database'
+    // Without the store no transaction can publish, and nothing can with EVENT_BUS_DRIVER=database.
+    progress.step = 'the event store in the database'
     if (this.toolbox.get('db') !== undefined) await this.#parts.events.durable.open()
     const aftermath = new BootAftermath()
     progress.step = () => `the primary to boot ${relative('', kernel.plugins.bootingFile ?? '') || 'its plugins'}`
@@ -167,7 +167,7 @@ export class Runtime {
     await Promise.all([supervisor.booted(), aftermath.over(AFTERMATH_MS)])
     strayFaults.serving()
     if (this.#parts.lanes.ready.length === 0) throw new HeddleError('LANE_BOOT', 'No lane came up; the log says why')
-    progress.step = 'the event log to open'
+    progress.step = 'the event store to open'
     await this.#parts.events.streams?.opened()
     await this.#parts.events.durable.adopt()
     progress.step = 'the listener'
@@ -307,7 +307,7 @@ export class Runtime {
   get #fateOfEvents(): string {
     const { driver, inProcess } = this.#parts.events
     if (driver === inProcess) return 'events end with this process, but for those of a transaction'
-    const isShared = logDatabaseOf(this.toolbox.get('db'))?.dialect !== 'sqlite'
+    const isShared = storeDatabaseOf(this.toolbox.get('db'))?.dialect !== 'sqlite'
     return `events are handed back, and ${isShared ? 'another process, or the next one,' : 'the next process'} delivers them again`
   }
 

@@ -147,11 +147,11 @@ async function stopInOrder(
     )
     if (isLate) parts.log('WARNING', `Stopping waits no longer for ${step}`, 'main')
   }
-  progress.step = 'the event log to close'
+  progress.step = 'the event store to close'
   await events.durable.close(Math.max(steadyMs() + 500, deadlineMs))
   progress.step = () => `${supervisor.threadsNow} (onStop, and native calls)`
   await supervisor.stop(Math.max(500, endMs - CLOSING_LAST_MS - steadyMs()))
-  await close('the event log to be handed over', () => events.durable.leave())
+  await close('the event store to be handed over', () => events.durable.leave())
   await close('onStop of the primary, and its tools', () => kernel.stop())
   await close('the event streams', () => events.streams?.close())
   hub.close()

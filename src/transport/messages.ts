@@ -67,7 +67,7 @@ export interface SharedMemories {
   metrics: SharedArrayBuffer
   names: SharedArrayBuffer
   statuses: SharedArrayBuffer
-  /** Of the event store: LOG_MEMORY_BYTES. */
+  /** Of the event store: STORE_MEMORY_BYTES. */
   log: SharedArrayBuffer
   /** CLAIM_MEMORY_BYTES. */
   claims: SharedArrayBuffer
@@ -184,7 +184,7 @@ export type ToLane =
   | { type: 'snapshot'; dump: SystemDump; subscribers: Record<string, string[]> }
   | { type: 'job'; run: number; job: number; of: JobRun }
   /** Write the outcomes of deliveries to the store: a commit to a file would hold up the primary. Answered with `log-written`. */
-  | { type: 'log-write'; batch: number; changes: StoreChanges }
+  | { type: 'store-write'; batch: number; changes: StoreChanges }
   /** Report which handlers have calls under way in the thread pool. */
   | { type: 'pool-uses' }
   | { type: 'open-files' }
@@ -215,7 +215,7 @@ export type ToPrimary =
   | { type: 'ready-done'; plugin: string }
   | { type: 'job-done'; run: number; error: JobFault | null }
   /** `error` is null when the changes are committed. */
-  | { type: 'log-written'; batch: number; error: string | null; answer: StoreAnswer }
+  | { type: 'store-written'; batch: number; error: string | null; answer: StoreAnswer }
   | { type: 'pool-uses'; uses: PoolUse[] }
   | { type: 'open-files'; holders: Holder[] }
   /** A plugin reads a variable that the process has and lanes do not. */

@@ -109,7 +109,7 @@ test('a database that does not take everything', { timeout: 120_000 }, async (t)
     await at.letGo('torn')
     const { id } = await at.publish(heddle, 'torn', { fail: true })
     const refused = () =>
-      heddle.logs.some(({ msg }) => /Writing to the event log failed and is repeated: .*not now/.test(msg))
+      heddle.logs.some(({ msg }) => /Writing to the event store failed and is repeated: .*not now/.test(msg))
     await until(refused, 'the commit is refused')
     assert.deepEqual(await logged(store), [id])
     assert.deepEqual(await store.rows('SELECT id FROM heddle_dead'), [])

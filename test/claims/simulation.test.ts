@@ -1,4 +1,4 @@
-/** Holds the hub and the durable log against faults that seeds draw, for some seconds. */
+/** Holds the hub and the event store against faults that seeds draw, for some seconds. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { STEPS } from '../simulation/batch.ts'
@@ -17,7 +17,7 @@ test('whatever several processes and their server do, none of them loses an even
   assert.ok(batch.steps > STEPS && batch.processes > batch.runs)
 })
 
-test('whatever lanes, the process and the database do, the durable log loses no event and keeps the order of keys', async () => {
+test('whatever lanes, the process and the database do, the event store loses no event and keeps the order of keys', async () => {
   const { story, batch } = await storedFindingWithin('sqlite', 1, 6)
   assert.equal(story, null, story ?? '')
   assert.ok(batch.steps > STEPS && batch.processes > batch.runs)

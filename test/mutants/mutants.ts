@@ -216,10 +216,10 @@ export const MUTANTS: readonly Mutant[] = [
   // The log and the leases.
   {
     what: 'a thread begins with stored events when the lease is over',
-    file: 'src/transport/memory/log-memory.ts',
+    file: 'src/transport/memory/store-memory.ts',
     from: 'return untilMs === 0n || monotonicMs() < Number(untilMs)',
     to: 'return true',
-    tests: ['event-store/log-memory'],
+    tests: ['event-store/store-memory'],
   },
   {
     what: 'an entry of an event that has failed begins with its first attempt again',

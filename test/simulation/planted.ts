@@ -7,7 +7,7 @@ import type { StoredEngine } from './stored/run.ts'
 
 export interface Planted {
   readonly what: string
-  /** In src; left out: `primary/events`, or `primary/event-store` for the durable log. */
+  /** In src; left out: `primary/events`, or `primary/event-store` for the event store. */
   readonly folder?: string
   readonly file: string
   readonly text: string
@@ -336,7 +336,7 @@ export class Nursery {
     return { ...(await this.#load(planted, 'primary/events', HUB)) } as unknown as Engine
   }
 
-  /** In the durable log. */
+  /** In the event store. */
   async plantInLog(planted: Planted): Promise<StoredEngine> {
     return { ...(await this.#load(planted, 'primary/event-store', STORED)) } as unknown as StoredEngine
   }

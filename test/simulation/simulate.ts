@@ -1,5 +1,5 @@
 /**
- * `npm run simulate -- --runs 10000 --seed 1`: runs the hub under faults that each seed draws, and prints the shortest story of the first that fails. With `--log sqlite` the durable log is between, over a real SQLite
+ * `npm run simulate -- --runs 10000 --seed 1`: runs the hub under faults that each seed draws, and prints the shortest story of the first that fails. With `--log sqlite` the event store is between, over a real SQLite
  * whose answers are late, refused and lost, and whole processes are killed; with `--log postgres` several of them share a server.
  * `--story` tells that of one seed, `--planted` after how many seeds each planted fault is found, `--digest` what must be the same on each Node.
  */

@@ -1,10 +1,10 @@
 import type { TestContext } from 'node:test'
 import type { SqlValue } from '../../src/contracts/db.ts'
-import type { LogDatabase } from '../../src/runtime/event-store/database.ts'
+import type { StoreDatabase } from '../../src/runtime/event-store/database.ts'
 import { Database } from '../../src/stores/sqlite/driver.ts'
 
 /** An empty database in memory, without the tool. */
-export function memoryDatabase(t: TestContext): LogDatabase {
+export function memoryDatabase(t: TestContext): StoreDatabase {
   const file = new Database(':memory:')
   t.after(() => file.close())
   const run = (sql: string, params: readonly SqlValue[] = []) => {
@@ -20,6 +20,6 @@ export function memoryDatabase(t: TestContext): LogDatabase {
     queryOne: async (sql: string, params?: readonly SqlValue[]) => run(sql, params).rows[0] ?? null,
     execute: async (sql: string, params?: readonly SqlValue[]) => run(sql, params),
     transaction: async (work: (tx: unknown) => Promise<unknown>) => work(db),
-  } as unknown as LogDatabase
+  } as unknown as StoreDatabase
   return db
 }

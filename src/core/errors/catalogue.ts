@@ -21,7 +21,7 @@ export const CATALOGUE = {
   PLUGIN_BARRED: [500, 'A plugin brought down a lane while it booted'],
   PLUGIN_SET_ASIDE: [503, 'This part of the service is stopped for a while'],
   REPLICA_ID_TAKEN: [500, 'Another process has this REPLICA_ID', 'setup'],
-  DATABASE_TAKEN: [500, 'Another process has the event log of this database file', 'setup'],
+  DATABASE_TAKEN: [500, 'Another process has the event store of this database file', 'setup'],
   DATABASE_INVALID: [500, 'SQLITE_PATH is not a database of this service', 'setup'],
   DATABASE_FOREIGN: [500, 'A table of the runtime belongs to another role of the database', 'setup'],
   DATABASE_ENCODING: [500, 'The database does not store every character', 'setup'],

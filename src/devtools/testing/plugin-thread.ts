@@ -17,7 +17,7 @@ import { Routing, routeInfo } from '../../primary/http/routes.ts'
 import { Jobs } from '../../primary/jobs/jobs.ts'
 import type { Log } from '../../primary/logging/process-log.ts'
 import { keptRequests, PrimaryHost } from '../../primary/tools/tool-host.ts'
-import { logDatabaseOf } from '../../runtime/event-store/database.ts'
+import { storeDatabaseOf } from '../../runtime/event-store/database.ts'
 import { prepareTables } from '../../runtime/event-store/tables.ts'
 import type { ToolFolder } from '../../runtime/kernel/discover.ts'
 import type { PluginClass } from '../../runtime/kernel/plugin.ts'
@@ -87,10 +87,10 @@ export class PluginThread {
       // A test looks at the plugin itself.
       ...keptRequests(() => null),
     }
-    // There is no event log here: the runtime's tables are made when they are first needed.
+    // There is no event store here: the runtime's tables are made when they are first needed.
     let tables: Promise<void> | undefined
     const opened = (): Promise<void> => {
-      tables ??= prepareTables(logDatabaseOf(toolbox.get('db'))!, true)
+      tables ??= prepareTables(storeDatabaseOf(toolbox.get('db'))!, true)
       return tables
     }
     this.#host = new PrimaryHost(

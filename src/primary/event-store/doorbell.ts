@@ -1,6 +1,6 @@
 // Tells other members about commits: one notification for many.
 import type { Clock } from '../../core/schedule/clock.ts'
-import type { LogDatabase } from '../../runtime/event-store/database.ts'
+import type { StoreDatabase } from '../../runtime/event-store/database.ts'
 
 /** Channel of the notifications of processes that share a database. */
 const CHANNEL = 'heddle_log'
@@ -24,7 +24,7 @@ export interface News {
 const EVERYTHING: News & { member?: number } = { events: null, dueMs: 0, members: true, letters: true }
 
 export interface DoorbellParts {
-  database: () => LogDatabase
+  database: () => StoreDatabase
   clock: Clock
   /** Number of this member. */
   member: () => number

@@ -1,7 +1,7 @@
 // Assigns rows stored before their groups: published while plugins boot, or right after a new subscription.
 import { type Clock, pause } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
-import type { LogMemory } from '../../transport/memory/log-memory.ts'
+import type { StoreMemory } from '../../transport/memory/store-memory.ts'
 import type { Groups } from './groups.ts'
 import type { Membership } from './membership.ts'
 import type { Reader } from './reader.ts'
@@ -20,7 +20,7 @@ export interface EarlyRowsParts {
   groups: Groups
   reader: Reader
   settler: Settler
-  memory: LogMemory
+  memory: StoreMemory
   clock: Clock
   /** Null on SQLite. */
   members: Membership | null

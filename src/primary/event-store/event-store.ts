@@ -226,13 +226,13 @@ export class EventStore {
     this.#state = 'opening'
     try {
       await this.#open()
-      if (this.#fault !== null) this.#options.report('INFO', 'The event log is open')
+      if (this.#fault !== null) this.#options.report('INFO', 'The event store is open')
       this.#fault = null
       this.#isTaken = false
     } catch (error) {
       this.#isTaken = isTaken(error)
       if (this.#options.isRequired && this.#isTaken) throw error
-      const fault = `the event log is not open: ${messageOf(error)}`
+      const fault = `the event store is not open: ${messageOf(error)}`
       if (fault !== this.#fault) this.#options.report('WARNING', fault)
       this.#fault = fault
       if (!this.#isEnded) this.#clock.after(REOPEN_MS, () => void this.open()).unref()
@@ -271,7 +271,7 @@ export class EventStore {
     if (isFree()) return
     throw new HeddleError(
       'DATABASE_TAKEN',
-      'Another process has the event log of this database file: SQLite serves one process. Stop that one, or use PostgreSQL, which serves any number',
+      'Another process has the event store of this database file: SQLite serves one process. Stop that one, or use PostgreSQL, which serves any number',
     )
   }
 
@@ -288,7 +288,7 @@ export class EventStore {
     try {
       await this.#begin()
     } catch (error) {
-      this.#options.report('WARNING', `The event log cannot be read, it is tried again: ${messageOf(error)}`)
+      this.#options.report('WARNING', `The event store cannot be read, it is tried again: ${messageOf(error)}`)
       this.#clock.after(REOPEN_MS, () => void this.#serve()).unref()
     }
   }
@@ -419,8 +419,8 @@ export class EventStore {
   /** Others have removed this member. */
   #lost(): void {
     if (this.#isAdopted) return this.#options.onLost(LOST)
-    this.#options.report('WARNING', `${LOST}: it does not deliver events yet, and takes the log anew`)
-    this.#fault = 'the event log is taken anew'
+    this.#options.report('WARNING', `${LOST}: it does not deliver events yet, and opens the store anew`)
+    this.#fault = 'the event store is opened anew'
     this.#members!.lease.reset()
     void this.open()
   }
@@ -453,7 +453,7 @@ export class EventStore {
 
   #retry(run: () => Promise<void>): void {
     run().catch((error) => {
-      this.#options.report('WARNING', `The event log cannot be read, it is tried again: ${messageOf(error)}`)
+      this.#options.report('WARNING', `The event store cannot be read, it is tried again: ${messageOf(error)}`)
       if (!this.#isEnded) this.#clock.after(LOOK_MS, () => this.#retry(run)).unref()
     })
   }

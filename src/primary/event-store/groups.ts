@@ -266,7 +266,7 @@ export class Groups implements GroupWatcher {
     const waiting = [...counts.values()].reduce((sum, count) => sum + count, 0)
     if (waiting > maxStored * ABSENT_SHARE) {
       const most = left.toSorted((a, b) => countOf(b) - countOf(a))[0]!
-      this.#forget(most, 'is not here, and the event log is half full', countOf(most))
+      this.#forget(most, 'is not here, and the event store is half full', countOf(most))
     }
     if (waiting <= this.#absentRows || clock.steadyMs() - this.#toldMs < TOLD_EVERY_MS) return
     this.#absentRows = waiting

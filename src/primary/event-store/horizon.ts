@@ -1,7 +1,7 @@
 // Finds the row number below which no further row can become visible.
 import type { Row } from '../../contracts/db.ts'
 import type { Clock } from '../../core/schedule/clock.ts'
-import type { LogDatabase } from '../../runtime/event-store/database.ts'
+import type { StoreDatabase } from '../../runtime/event-store/database.ts'
 import { DRAWING_TRANSACTIONS } from '../../runtime/event-store/server-tables.ts'
 
 /** Time a number may stay undecided before the open transactions are checked for draws of numbers, milliseconds. */
@@ -30,7 +30,7 @@ export interface HorizonView {
  * numbers. Mark the last number drawn: once all transactions open at that time have ended, no row up to that number is missing.
  */
 export class Horizon {
-  readonly #database: () => LogDatabase
+  readonly #database: () => StoreDatabase
   readonly #clock: Clock
   #decided = 0
   /** The same, from the results of other statements: for statements that begin now. */
@@ -42,7 +42,7 @@ export class Horizon {
   #isHeld = false
   #isAsking = false
 
-  constructor(database: () => LogDatabase, clock: Clock) {
+  constructor(database: () => StoreDatabase, clock: Clock) {
     this.#database = database
     this.#clock = clock
   }

@@ -1,5 +1,5 @@
 // Finds rows that became visible after their group was read past them.
-import type { LogDatabase } from '../../runtime/event-store/database.ts'
+import type { StoreDatabase } from '../../runtime/event-store/database.ts'
 import { keyIn } from '../../runtime/event-store/event-columns.ts'
 import type { Horizon } from './horizon.ts'
 import type { Reader } from './reader.ts'
@@ -26,7 +26,7 @@ interface LateRow {
 }
 
 export interface LateRowsParts {
-  database: () => LogDatabase
+  database: () => StoreDatabase
   horizon: Horizon
   reader: Reader
   slots: Slots

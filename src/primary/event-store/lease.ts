@@ -1,8 +1,8 @@
 // The lease of this process among the processes that share a database, and its view of the other leases.
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { Clock } from '../../core/schedule/clock.ts'
-import type { LogDatabase } from '../../runtime/event-store/database.ts'
-import type { LogMemory } from '../../transport/memory/log-memory.ts'
+import type { StoreDatabase } from '../../runtime/event-store/database.ts'
+import type { StoreMemory } from '../../transport/memory/store-memory.ts'
 import type { Processes } from './process-identity.ts'
 
 /** Time a member counts as alive after its last renewal, seconds. */
@@ -34,10 +34,10 @@ export interface Member {
 }
 
 export interface LeaseParts {
-  database: () => LogDatabase
+  database: () => StoreDatabase
   clock: Clock
   /** Tells the threads whether they may begin. */
-  memory: LogMemory
+  memory: StoreMemory
   /** REPLICA_ID, for messages. */
   replica: string
   processes: Processes

@@ -1,15 +1,15 @@
 // Replaces rows that hold no event by dead letters: foreign or damaged rows.
 
-import { type LogDatabase, ownTransaction } from '../../runtime/event-store/database.ts'
+import { ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import { insertDeadLetters } from '../../runtime/event-store/dead-letter-rows.ts'
 import { EMPTY_ENVELOPE } from '../../runtime/event-store/event-columns.ts'
-import type { EventLog } from '../../runtime/event-store/event-log.ts'
+import type { ThreadStore } from '../../runtime/event-store/thread-store.ts'
 
 /** Maximum characters of a column in the dead letter. */
 const SHOWN_MAX = 200
 
 /** Replaces the row by a dead letter, so that other rows continue. */
-export function buryRow(db: LogDatabase, { chance, clock }: EventLog, seq: number, fault: string): Promise<void> {
+export function buryRow(db: StoreDatabase, { chance, clock }: ThreadStore, seq: number, fault: string): Promise<void> {
   return ownTransaction(db, async (tx) => {
     const row = await tx.queryOne<Record<'event_id' | 'event' | 'envelope' | 'payload' | 'key', unknown>>(
       'SELECT event_id, event, envelope, payload, key FROM heddle_delivery WHERE seq = $1',

@@ -2,8 +2,8 @@
 import { messageOf } from '../../core/errors/description.ts'
 import { type Clock, nextTurn, type Timer } from '../../core/schedule/clock.ts'
 import { withTimeout } from '../../core/schedule/waiting.ts'
-import type { LogDatabase } from '../../runtime/event-store/database.ts'
-import type { LogMemory } from '../../transport/memory/log-memory.ts'
+import type { StoreDatabase } from '../../runtime/event-store/database.ts'
+import type { StoreMemory } from '../../transport/memory/store-memory.ts'
 import { Doorbell, type News } from './doorbell.ts'
 import { Horizon } from './horizon.ts'
 import { LateRows } from './late-rows.ts'
@@ -15,7 +15,7 @@ import { Slots, type SlotsParts } from './slots.ts'
 
 /** Interval of the checks of members, slots and late rows, milliseconds. */
 const LOOK_MS = 1000
-const NOT_RENEWED = 'the event log cannot be used: the lease of this process has not been renewed for 8 s'
+const NOT_RENEWED = 'the event store cannot be used: the lease of this process has not been renewed for 8 s'
 /** A slow check rests this many times as long as it took. */
 const REST = 10
 /** Interval at which rows of deleted groups are deleted, milliseconds. */
@@ -24,9 +24,9 @@ const ORPHANS_MS = 60_000
 const LEAVE_MS = 1000
 
 export interface MembershipParts {
-  database: () => LogDatabase
+  database: () => StoreDatabase
   clock: Clock
-  memory: LogMemory
+  memory: StoreMemory
   /** Resolves when the groups of all subscribers of this process are stored. */
   groupsAreStored: () => Promise<void>
   /** REPLICA_ID. */
@@ -175,11 +175,11 @@ export class Membership {
 
   #works(what: 'lease' | 'look'): void {
     if (this.#faults.delete(what) && this.#faults.size === 0)
-      this.#parts.report('INFO', 'The event log can be used again')
+      this.#parts.report('INFO', 'The event store can be used again')
   }
 
   #fails(what: 'lease' | 'look', error: unknown): void {
-    const fault = `the event log cannot be used: ${messageOf(error)}`
+    const fault = `the event store cannot be used: ${messageOf(error)}`
     if (this.#faults.size === 0) this.#parts.report('WARNING', fault)
     this.#faults.set(what, fault)
   }

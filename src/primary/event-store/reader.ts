@@ -247,11 +247,12 @@ export class Reader {
       this.#due.delete(cursor)
       try {
         const rows = await this.#serve(cursor)
-        if (this.#isFailing) report('INFO', 'The event log can be read again')
+        if (this.#isFailing) report('INFO', 'The event store can be read again')
         this.#isFailing = false
         pages = rows >= PAGE_ROWS / 2 ? TURN_PAGES : pages + 1
       } catch (error) {
-        if (!this.#isFailing) report('WARNING', `The event log cannot be read, it is tried again: ${messageOf(error)}`)
+        if (!this.#isFailing)
+          report('WARNING', `The event store cannot be read, it is tried again: ${messageOf(error)}`)
         this.#isFailing = true
         if (cursor.state === 'read') cursor.state = 'behind'
         this.#due.add(cursor)

@@ -105,13 +105,13 @@ export class Relay {
     const { reason } = outcome
     const fixes = reason instanceof HeddleError && PASSES_BY_ITSELF.test(reason.code)
     if (!fixes) {
-      this.#options.report('ERROR', `${relayed.event.event} stays in the event log: ${messageOf(reason)}`)
+      this.#options.report('ERROR', `${relayed.event.event} stays in the event store: ${messageOf(reason)}`)
       relayed.refused()
       return true
     }
     if (!this.#isFailing) {
       this.#isFailing = true
-      const message = `The store does not take events of transactions, which wait in the log: ${messageOf(reason)}`
+      const message = `Redis does not take events of transactions, which stay in the database: ${messageOf(reason)}`
       this.#options.report('WARNING', message)
     }
     return false

@@ -1,6 +1,6 @@
 // Counts the stored rows, for the limits of publishers and requests.
 import type { Clock } from '../../core/schedule/clock.ts'
-import type { LogMemory } from '../../transport/memory/log-memory.ts'
+import type { StoreMemory } from '../../transport/memory/store-memory.ts'
 import type { Reader } from './reader.ts'
 import type { SqlStore } from './sql-store.ts'
 
@@ -13,7 +13,7 @@ const COUNT_REST = 20
 export interface RowCountParts {
   store: SqlStore
   reader: Reader
-  memory: LogMemory
+  memory: StoreMemory
   clock: Clock
   /** Number of processes that share a server; null on a file. */
   members: () => number | null

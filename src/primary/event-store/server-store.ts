@@ -1,13 +1,13 @@
 // Reads the tables of the event store on PostgreSQL: the rows of the slots this process owns.
 import type { Queryable, Row } from '../../contracts/db.ts'
-import { type LogDatabase, ownTransaction } from '../../runtime/event-store/database.ts'
+import { ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import { BROKER } from '../../runtime/event-store/delivery-rows.ts'
 import { type EventColumns, envelopeOf, keyColumnOf, keyIn } from '../../runtime/event-store/event-columns.ts'
 import { deleteRowsOf } from '../../runtime/event-store/server-changes.ts'
 import { unassignedOf } from '../../runtime/event-store/server-rows.ts'
 import { IS_DRAWING, MEMBER_THREADS, SLOTS, slotOf } from '../../runtime/event-store/server-tables.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type { LogMemory } from '../../transport/memory/log-memory.ts'
+import type { StoreMemory } from '../../transport/memory/store-memory.ts'
 import type { GroupKind } from '../../transport/store-changes.ts'
 import { HORIZON, type Horizon } from './horizon.ts'
 import type { OwnedSlot, Slots } from './slots.ts'
@@ -81,8 +81,8 @@ const PAGE = `(SELECT ${COLUMNS} FROM heddle_delivery
     CASE WHEN ${HAS_ASSIGNABLE} THEN 'some' ELSE '' END, NULL, NULL, NULL FROM ${HORIZON.from}`
 
 export interface ServerStoreParts {
-  database: () => LogDatabase
-  memory: LogMemory
+  database: () => StoreDatabase
+  memory: StoreMemory
   /** Resolves when the groups of all subscribers of this process are stored. */
   groupsAreStored: () => Promise<void>
   slots: () => Slots

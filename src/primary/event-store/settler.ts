@@ -218,11 +218,11 @@ export class Settler {
         if (refusals > 0 && refusals % ALONE_EVERY === 0)
           changes = await this.#writeAlone(changes, refusals >= LEFT_OUT_AFTER)
         const answer = await write(changes)
-        if (this.#isFailing) log('INFO', 'Writing to the event log works again')
+        if (this.#isFailing) log('INFO', 'Writing to the event store works again')
         this.#isFailing = false
         return this.#state === 'writing' ? { ...answer, isRepeated } : null
       } catch (error) {
-        if (!this.#isFailing) log('WARNING', `Writing to the event log failed and is repeated: ${messageOf(error)}`)
+        if (!this.#isFailing) log('WARNING', `Writing to the event store failed and is repeated: ${messageOf(error)}`)
         this.#isFailing = true
         await pause(clock, RETRY_MS)
         if (this.#state !== 'writing') return null
@@ -249,7 +249,7 @@ export class Settler {
     for (const { part, reason } of refused)
       log(
         'ERROR',
-        `A change of the event log cannot be stored and was skipped: ${reason}: ${toJson(part).slice(0, 500)}`,
+        `A change of the event store cannot be stored and was skipped: ${reason}: ${toJson(part).slice(0, 500)}`,
       )
     const { fences } = changes
     return emptyChanges(fences === undefined ? {} : { fences })

@@ -1,5 +1,5 @@
 // The slots this process owns: only the owner reads and changes the rows of a slot.
-import { type LogDatabase, ownTransaction } from '../../runtime/event-store/database.ts'
+import { ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import { SLOTS } from '../../runtime/event-store/server-tables.ts'
 import type { Group } from './cursor.ts'
 
@@ -41,7 +41,7 @@ interface SlotRow {
 }
 
 export interface SlotsParts {
-  database: () => LogDatabase
+  database: () => StoreDatabase
   /** Number of this member. */
   member: () => number
   /** Maximum number of rows of a slot that may have killed its owner, and of them of one key. */

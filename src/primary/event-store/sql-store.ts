@@ -1,7 +1,7 @@
 // Reads the tables of the event store.
 import type { Queryable } from '../../contracts/db.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { type LogDatabase, ownTransaction } from '../../runtime/event-store/database.ts'
+import { ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import { ALL_GROUPS, BROKER, type DeliveryRow } from '../../runtime/event-store/delivery-rows.ts'
 import {
   type EventColumns,
@@ -12,7 +12,7 @@ import {
   timestampOf,
 } from '../../runtime/event-store/event-columns.ts'
 import { bytesOf, type EventFrame } from '../../transport/frames/event-frame.ts'
-import type { LogMemory } from '../../transport/memory/log-memory.ts'
+import type { StoreMemory } from '../../transport/memory/store-memory.ts'
 import type { GroupKind, GroupRow } from '../../transport/store-changes.ts'
 import type { OwnedSlot } from './slots.ts'
 import type { DeliveryStore, GroupPage, MalformedRow, Page, StoredDelivery } from './store.ts'
@@ -77,19 +77,19 @@ export interface ParkedKey {
 
 /** The event store in the database of the tool `db`, as the primary reads it. */
 export class SqlStore implements DeliveryStore {
-  readonly #database: () => LogDatabase
-  readonly #memory: Pick<LogMemory, 'laterInserts' | 'isLaterOpen'>
+  readonly #database: () => StoreDatabase
+  readonly #memory: Pick<StoreMemory, 'laterInserts' | 'isLaterOpen'>
   readonly #groupsAreStored: () => Promise<void>
   /** Number of inserts for later groups that are known to have their groups. */
   #assigned = -1
 
   /**
-   * @param memory of the log
+   * @param memory of the store
    * @param groupsAreStored resolves when the groups of all subscribers are stored
    */
   constructor(
-    database: () => LogDatabase,
-    memory: Pick<LogMemory, 'laterInserts' | 'isLaterOpen'>,
+    database: () => StoreDatabase,
+    memory: Pick<StoreMemory, 'laterInserts' | 'isLaterOpen'>,
     groupsAreStored: () => Promise<void>,
   ) {
     this.#database = database
@@ -97,7 +97,7 @@ export class SqlStore implements DeliveryStore {
     this.#groupsAreStored = groupsAreStored
   }
 
-  get database(): LogDatabase {
+  get database(): StoreDatabase {
     return this.#database()
   }
 

@@ -1,6 +1,6 @@
 // Options of the event store.
 import type { LogLevel } from '../../contracts/logger.ts'
-import type { EventLog } from '../../runtime/event-store/event-log.ts'
+import type { ThreadStore } from '../../runtime/event-store/thread-store.ts'
 import type { StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
 import type { Hub } from '../events/hub.ts'
 import type { Processes } from './process-identity.ts'
@@ -9,7 +9,7 @@ import type { RelayOptions } from './relay.ts'
 /** Options of the event store of a process. */
 export interface EventStoreOptions {
   hub: Hub
-  log: EventLog
+  log: ThreadStore
   /** EVENT_BUS_MAX_QUEUE. */
   maxQueue: number
   /** EVENT_BUS_MAX_STORED. */

@@ -4,7 +4,7 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { isInstance, messageOf } from '../../core/errors/description.ts'
 import { ownTransaction } from '../../runtime/event-store/database.ts'
-import type { EventLog } from '../../runtime/event-store/event-log.ts'
+import type { ThreadStore } from '../../runtime/event-store/thread-store.ts'
 import { publicationOf } from '../../runtime/events/publication.ts'
 
 /** Pause between two trials, milliseconds. */
@@ -19,7 +19,7 @@ class TakenBack extends Error {}
 
 /** Stores an event and takes it back, once a thread could not store one, until that succeeds. */
 export class StoreTrial {
-  readonly #log: EventLog
+  readonly #log: ThreadStore
   readonly #report: (level: LogLevel, message: string) => void
   /** Refusals at the last trial. */
   #seen = 0
@@ -27,7 +27,7 @@ export class StoreTrial {
   #isTrying = false
   #fault: string | null = null
 
-  constructor(log: EventLog, report: (level: LogLevel, message: string) => void) {
+  constructor(log: ThreadStore, report: (level: LogLevel, message: string) => void) {
     this.#log = log
     this.#report = report
   }
@@ -67,12 +67,12 @@ export class StoreTrial {
 
   #tried(error: unknown): void {
     if (error instanceof TakenBack) {
-      if (this.#fault !== null) this.#report('INFO', 'The event log takes events again')
+      if (this.#fault !== null) this.#report('INFO', 'The event store takes events again')
       this.#fault = null
       return
     }
     const isAway = isInstance(error, DbError) && error.kind === 'unavailable'
-    const fault = `the event log ${isAway ? 'cannot be used' : 'takes no events'}: ${messageOf(error)}`
+    const fault = `the event store ${isAway ? 'cannot be used' : 'takes no events'}: ${messageOf(error)}`
     if (fault !== this.#fault) this.#report('WARNING', fault)
     this.#fault = fault
   }

@@ -5,7 +5,7 @@ import type { BlackBox } from '../../contracts/registry.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { ownTransaction } from '../../runtime/event-store/database.ts'
 import { envelopeOf, frameOf, keyOf } from '../../runtime/event-store/event-columns.ts'
-import type { EventLog } from '../../runtime/event-store/event-log.ts'
+import type { ThreadStore } from '../../runtime/event-store/thread-store.ts'
 import { splitKeys } from '../../runtime/events/publication.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { DeadLetterCollector, type DeadLetters } from '../events/dead-letters.ts'
@@ -49,10 +49,10 @@ interface ReplayedRow {
 /** The dead letters in the database. Dead letters of requests are in the hub's memory: the list shows both. */
 export class StoredDeadLetters implements DeadLetters {
   readonly #hub: Hub
-  readonly #log: EventLog
+  readonly #log: ThreadStore
   readonly #durable: Durable
 
-  constructor(hub: Hub, log: EventLog, durable: Durable) {
+  constructor(hub: Hub, log: ThreadStore, durable: Durable) {
     this.#hub = hub
     this.#log = log
     this.#durable = durable

@@ -38,7 +38,7 @@ export interface SubscriberInstance {
   readonly isTemporary?: boolean
 }
 
-/** Follows subscriptions: the durable log keeps events for absent groups. */
+/** Follows subscriptions: the event store keeps events for absent groups. */
 export interface GroupWatcher {
   /** True when stored events wait for the group while it is absent. */
   isKnown(event: string, group: string): boolean

@@ -43,7 +43,7 @@ export interface FailedDelivery {
   trace: TraceScope | null
 }
 
-/** The broker or durable log of an event. Called for each of its deliveries here. */
+/** The event store or broker of an event. Called for each of its deliveries here. */
 export interface EventSource {
   /** A broker limits the events in the hub, keeps no order, and may give an event to another process. */
   readonly isBroker: boolean
@@ -71,7 +71,7 @@ export interface EventSource {
 /** How an attempt failed: only `once` is retried. */
 export type Failure = 'once' | 'unrecoverable' | 'poison'
 
-/** State of one delivery in the durable log or broker. */
+/** State of one delivery in the event store or broker. */
 export interface Share {
   readonly group: string
   /** Number of the next attempt. */

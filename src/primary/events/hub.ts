@@ -48,8 +48,8 @@ export interface HubOptions {
   maxDeadBytes?: number
   /** EVENT_BUS_MAX_NAMES; its default when left out. */
   maxNames?: number
-  /** True when the durable log is too full for new work. Default: never. */
-  isLogCrowded?: () => boolean
+  /** True when the event store is too full for new work. Default: never. */
+  isStoreCrowded?: () => boolean
   /** Called with true when there are suspects to try in a quarantine lane, and with false when none are left. */
   onQuarantine: (isWanted: boolean) => void
   /** A handler in the quarantine lane was abandoned: the next suspect needs a fresh lane. */
@@ -135,7 +135,7 @@ export class Hub implements DeliverySink {
 
   /** True when the queue is too full for new work. */
   get isCrowded(): boolean {
-    return this.#budget.isCrowded || this.#options.isLogCrowded?.() === true
+    return this.#budget.isCrowded || this.#options.isStoreCrowded?.() === true
   }
 
   // ── subscribers ───────────────────────────────────────────────────────────
@@ -225,7 +225,7 @@ export class Hub implements DeliverySink {
     for (const consumer of this.#topology.vacant()) {
       const dropped = consumer.pending - this.#unanswered.countOf(consumer)
       if (dropped > 0) {
-        const but = this.groups?.isKnown(consumer.event, consumer.group) ? ', except those in the event log' : ''
+        const but = this.groups?.isKnown(consumer.event, consumer.group) ? ', except those in the event store' : ''
         this.#options.log('WARNING', `${consumer.group} is gone: ${dropped} events waiting for it were dropped${but}`)
       }
       this.#topology.drop(consumer)
@@ -310,7 +310,7 @@ export class Hub implements DeliverySink {
   }
 
   /**
-   * Accepts an event of the durable log or a broker. It is never refused: the caller has checked for room.
+   * Accepts an event of the event store or a broker. It is never refused: the caller has checked for room.
    * @param shares its remaining deliveries; null: all
    * @returns the number of its deliveries here
    */
@@ -404,11 +404,11 @@ export class Hub implements DeliverySink {
     delivery.event.source?.accepted?.(delivery)
   }
 
-  /** @param share state in its log or broker; null: no attempt has been made */
+  /** @param share state in its store or broker; null: no attempt has been made */
   #begin(delivery: Delivery, share: Share | null): void {
     const { source, delayMs } = delivery.event
     if (share?.failure) this.#fail(delivery, share.error, share.failure)
-    // The durable log and the brokers keep delayed events until they are due.
+    // The event store and the brokers keep delayed events until they are due.
     else if (source === null && delayMs > 0) this.#delayed.delayFirst(delivery, delayMs, this.#admit)
     else this.#keys.admit(delivery)
   }
@@ -418,7 +418,7 @@ export class Hub implements DeliverySink {
   readonly #enqueue = (delivery: Delivery): void => {
     const { consumer, queue, event } = delivery
     if (consumer.isGone) return this.#finish(delivery, SUBSCRIBER_GONE, false)
-    // The delivery stays in the log, perhaps behind an earlier one of its key.
+    // The delivery stays in the store, perhaps behind an earlier one of its key.
     if (this.#delayed.isDraining && event.source?.isBroker === false)
       return this.#finish(delivery, SUBSCRIBER_GONE, false)
     // It waited for its key, so that the rest of the key continues behind its dead letter.
@@ -593,7 +593,7 @@ export class Hub implements DeliverySink {
     else void event.source.storeDeadLetter(delivery, failed).then(() => this.#finish(delivery, error))
   }
 
-  /** The delivery waits for its next attempt in the durable log. */
+  /** The delivery waits for its next attempt in the event store. */
   #leave(delivery: Delivery): void {
     if (delivery.span !== null) this.trace.ended(delivery, false)
     become(delivery, 'ended')
@@ -621,7 +621,7 @@ export class Hub implements DeliverySink {
 
   /**
    * Prepares the end of the process. Deliveries no thread has had or between two attempts go back to their broker, and failing ones follow from
-   * then on. Deliveries of the durable log stay there. Deliveries in memory behind dead letters are dropped.
+   * then on. Deliveries of the event store stay there. Deliveries in memory behind dead letters are dropped.
    */
   returnDelayed(): void {
     const retries = this.#delayed.takeForHandover()
@@ -635,7 +635,7 @@ export class Hub implements DeliverySink {
   }
 
   /**
-   * Ends deliveries of stored events no thread has at present: they stay in the log.
+   * Ends deliveries of stored events no thread has at present: they stay in the store.
    * @param isWanted called with the position of an event
    */
   takeBack(isWanted: (position: number) => boolean): void {

@@ -2,7 +2,7 @@
 import type { EventRecord, FailureListener, Subscription } from '../../contracts/event-bus.ts'
 import type { Payload, PublishOptions } from '../../contracts/events.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import type { EventLog } from '../../runtime/event-store/event-log.ts'
+import type { ThreadStore } from '../../runtime/event-store/thread-store.ts'
 import { encodePayload, publicationOf } from '../../runtime/events/publication.ts'
 import { ThreadBus } from '../../runtime/host/bus.ts'
 import type { EventServices } from '../../runtime/host/services.ts'
@@ -30,8 +30,8 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
   readonly #leave = new Map<number, () => void>()
   readonly #deliveries: DeliveryCount
 
-  /** The durable log and the receiver of its events; null without a log. */
-  log: { log: EventLog; take: (frame: EventFrame) => void } | null = null
+  /** The event store and the receiver of its events; null without a store. */
+  log: { log: ThreadStore; take: (frame: EventFrame) => void } | null = null
 
   constructor(kernel: ThreadKernel, hub: Hub, driver: () => EventDriver) {
     super(kernel, eventServices(hub, driver))
@@ -71,7 +71,7 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
     return publication.id
   }
 
-  protected get eventLog(): EventLog | null {
+  protected get threadStore(): ThreadStore | null {
     return this.log?.log ?? null
   }
 
@@ -117,7 +117,7 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
   }
 }
 
-/** Requests of plugins in all threads to the hub and the event log. */
+/** Requests of plugins in all threads to the hub and the event store. */
 function eventServices(hub: Hub, driver: () => EventDriver): EventServices {
   return {
     requestFor: ({ emitter, event, payload, payloadKeys, parentId, requestId, trace }, timeoutMs) => {

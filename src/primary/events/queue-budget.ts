@@ -25,7 +25,7 @@ export class QueueBudget {
   #bytes = 0
   /** Deliveries of brokers: the broker bounds their number and size. */
   #brokerDeliveries = 0
-  /** Deliveries in neither a broker nor the log. */
+  /** Deliveries in neither a broker nor the store. */
   #unstored = 0
 
   constructor(maxDeliveries: number) {

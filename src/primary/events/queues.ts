@@ -120,7 +120,7 @@ export function retryDelayMs(attempt: number, backoffMs: number, random: () => n
 export class DelayQueue {
   readonly #clock: Clock
   readonly #timers = new Set<Timer>()
-  /** Stored deliveries between two attempts: a broker or the durable log has them as well. */
+  /** Stored deliveries between two attempts: a broker or the event store has them as well. */
   readonly #retries = new Set<Delivery>()
   #isDraining = false
 

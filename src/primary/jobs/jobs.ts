@@ -4,7 +4,7 @@ import type { JobDefinition, JobInfo, JobRun } from '../../contracts/scheduler.t
 import type { CodeTracing } from '../../contracts/tracing.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
-import type { LogDatabase } from '../../runtime/event-store/database.ts'
+import type { StoreDatabase } from '../../runtime/event-store/database.ts'
 import { runJob } from '../../runtime/host/host.ts'
 import type { JobFault } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
@@ -28,7 +28,7 @@ export interface JobsOptions {
   /** True for a plugin whose jobs do not run for now. */
   isPaused: (plugin: string) => boolean
   /** The database that stores jobs: null where there is none, and while it is not open. */
-  database: () => LogDatabase | null
+  database: () => StoreDatabase | null
   /** False where no database ever stores jobs. */
   isStored: () => boolean
   log: JobClockOptions['log']
@@ -175,7 +175,7 @@ export class Jobs {
   }
 
   /** This process is the one that fires the jobs. @throws DbError */
-  async #lead(database: LogDatabase, fence: number, bootMs: number): Promise<void> {
+  async #lead(database: StoreDatabase, fence: number, bootMs: number): Promise<void> {
     const { log } = this.#options
     const store = new StoredJobs({
       database,

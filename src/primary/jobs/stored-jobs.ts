@@ -7,7 +7,7 @@ import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { firstDueMs, nextDueMs } from '../../core/schedule/cron.ts'
 import { RepeatingTask } from '../../core/schedule/repeating-task.ts'
-import { CLOCK_MS, type LogDatabase } from '../../runtime/event-store/database.ts'
+import { CLOCK_MS, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import { identityIn, isKnownDead, ownIdentity } from '../event-store/process-identity.ts'
 
 /** When a job runs next, and what is known of that run. */
@@ -51,7 +51,7 @@ interface JobRow {
 }
 
 interface StoredJobsOptions {
-  database: LogDatabase
+  database: StoreDatabase
   fence: number
   /** When this process looked at the database for the first time, by the database's clock. */
   bootMs: number
@@ -223,13 +223,13 @@ const LOOK_MS = 1000
 
 export interface LeaderElectionOptions {
   /** Null while it cannot be used. */
-  database: () => LogDatabase | null
+  database: () => StoreDatabase | null
   /**
    * This process is the leader.
    * @param fence greater than that of any leader before
    * @param bootMs when this process looked at the database for the first time, by the database's clock
    */
-  onElected: (database: LogDatabase, fence: number, bootMs: number) => Promise<void>
+  onElected: (database: StoreDatabase, fence: number, bootMs: number) => Promise<void>
   /** It is not any more. */
   onLost: () => void
   log: (level: LogLevel, message: string) => void
@@ -314,7 +314,7 @@ export class LeaderElection {
   }
 
   /** Takes the lease if nobody has it. */
-  async #stand(database: LogDatabase): Promise<void> {
+  async #stand(database: StoreDatabase): Promise<void> {
     const now = CLOCK_MS[database.dialect]
     const lease = await database.queryOne<LeaseRow>(
       `SELECT holder, identity, expires_ms, now_ms FROM (SELECT ${now} AS now_ms) AS clock
@@ -353,7 +353,7 @@ export class LeaderElection {
     return steadyMs() - this.#seen.sinceMs > STILL_MS
   }
 
-  async #renew(database: LogDatabase): Promise<void> {
+  async #renew(database: StoreDatabase): Promise<void> {
     this.#renewedMs = steadyMs()
     const { rowCount } = await database.execute(
       `UPDATE heddle_lease SET expires_ms = ${CLOCK_MS[database.dialect]} + ${LEASE_MS}
@@ -366,7 +366,7 @@ export class LeaderElection {
   }
 
   /** On a file: does nobody else have the lease? */
-  async #check(database: LogDatabase): Promise<void> {
+  async #check(database: StoreDatabase): Promise<void> {
     const lease = await database.queryOne<{ holder: string }>("SELECT holder FROM heddle_lease WHERE name = 'beat'")
     if (lease === null || lease.holder === this.#holder) return
     this.#options.log('WARNING', 'Another process has the same file open and runs the jobs now')

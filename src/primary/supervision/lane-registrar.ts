@@ -11,7 +11,7 @@ import type { Manifest, ToPrimary } from '../../transport/messages.ts'
 import type { Lane, LaneListener, UnfinishedWork } from '../dispatch/lane.ts'
 import type { PlacedRequest } from '../dispatch/request-slots.ts'
 import type { Durable } from '../event-store/durable.ts'
-import type { LogLanes } from '../event-store/log-lanes.ts'
+import type { StoreWriter } from '../event-store/store-writer.ts'
 import type { EventDriver } from '../events/event-driver.ts'
 import type { Hub } from '../events/hub.ts'
 import type { LaneSubscribers } from '../events/lane-subscribers.ts'
@@ -36,7 +36,7 @@ interface LaneEvents {
   readonly laneSubscribers: LaneSubscribers
   readonly recordForwarder: RecordForwarder
   readonly durable: Durable
-  readonly logLanes: LogLanes
+  readonly storeWriter: StoreWriter
   driver: EventDriver
 }
 
@@ -213,8 +213,8 @@ export class LaneRegistrar {
         return this.#onReadyRunner.done(lane, message.plugin)
       case 'job-done':
         return jobs.done(message.run, message.error)
-      case 'log-written':
-        return events.logLanes.written(message.batch, message.error, message.answer)
+      case 'store-written':
+        return events.storeWriter.written(message.batch, message.error, message.answer)
       case 'pool-uses':
         return pool.report(`lane ${lane.index}`, message.uses)
       case 'open-files':
@@ -280,7 +280,7 @@ export class LaneRegistrar {
   gone(lane: Lane, { requests, unreadDeliveries }: UnfinishedWork, box: BlackBox | null): void {
     const { events, kernel, health, jobs } = this.#parts
     const { threadId } = lane.heartbeat
-    events.logLanes.laneGone(lane)
+    events.storeWriter.laneGone(lane)
     events.durable.laneGone()
     if (box === null) this.#logUndone(lane, requests)
     for (const { exchange } of requests) exchange.fail(box === null ? 'HTTP_INTERNAL' : answerOf(box))

@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError, isMisconfigured } from '../../core/errors/catalogue.ts'
 import { headOf, messageOf } from '../../core/errors/description.ts'
-import { logDatabaseOf } from '../../runtime/event-store/database.ts'
+import { storeDatabaseOf } from '../../runtime/event-store/database.ts'
 import type { ToolFolder } from '../../runtime/kernel/discover.ts'
 import { RECOVERED } from '../../runtime/kernel/proxy.ts'
 import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
@@ -32,7 +32,7 @@ export function notShared(
 
 /** Refuses several processes on SQLite before anything is served: in the second one no transaction could publish. @param db an instance of the tool. @throws DATABASE_TAKEN */
 export function refuseOneFile({ processes }: Pick<Settings, 'processes'>, db: object | undefined): void {
-  if (processes === 1 || logDatabaseOf(db)?.dialect !== 'sqlite') return
+  if (processes === 1 || storeDatabaseOf(db)?.dialect !== 'sqlite') return
   throw new HeddleError(
     'DATABASE_TAKEN',
     `PROCESSES is ${processes}, and SQLite keeps the events of one process: use PostgreSQL (TOOLS=postgres), or PROCESSES=1`,
@@ -45,7 +45,7 @@ export function notOverRedis(
   db: object | undefined,
 ): string | null {
   if (eventBusDriver !== 'keyvalue_streams') return null
-  const dialect = logDatabaseOf(db)?.dialect
+  const dialect = storeDatabaseOf(db)?.dialect
   if (dialect === 'postgres') return null
   if (dialect === undefined)
     return 'Events with a key or a delay are refused: db stores them, and no tool db is installed that can'

@@ -3,7 +3,7 @@
 import type { Queryable, TransactionCompanion, TransactionOptions, Tx } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { type LogDatabase, logDatabaseOf } from '../event-store/database.ts'
+import { type StoreDatabase, storeDatabaseOf } from '../event-store/database.ts'
 
 /**
  * The function of a transaction that the runtime begins for a plugin.
@@ -19,7 +19,7 @@ interface Toolbox {
   instrument<T extends object>(name: string, target: T): T
 }
 
-type Transact = Pick<LogDatabase, 'transaction'>
+type Transact = Pick<StoreDatabase, 'transaction'>
 
 /** Transactions of the tool `db` that the runtime begins for plugins. They count as calls of the tool, as those that plugins begin do. */
 export class PluginTransactions {
@@ -80,7 +80,7 @@ export class PluginTransactions {
   }
 
   /** For statements of the runtime by themselves. @throws TOOL_MISSING, EVENT_BUS_UNAVAILABLE while the runtime's tables are not there */
-  async database(): Promise<LogDatabase> {
+  async database(): Promise<StoreDatabase> {
     const database = this.#database
     await this.#opened()
     return database
@@ -89,13 +89,13 @@ export class PluginTransactions {
   get #transact(): Transact {
     if (this.#metered !== null) return this.#metered
     const database = this.#database
-    const transaction: LogDatabase['transaction'] = (...args) => database.transaction(...args)
+    const transaction: StoreDatabase['transaction'] = (...args) => database.transaction(...args)
     this.#metered = this.#toolbox.instrument('db', { transaction })
     return this.#metered
   }
 
-  get #database(): LogDatabase {
-    const database = logDatabaseOf(this.#toolbox.get('db'))
+  get #database(): StoreDatabase {
+    const database = storeDatabaseOf(this.#toolbox.get('db'))
     if (database !== null) return database
     throw new HeddleError('TOOL_MISSING', 'Missing tool: db')
   }
@@ -140,10 +140,10 @@ export function keepTrimmed(
 }
 
 /**
- * Removes rows of events that were published and handled before a time. One that is still in the log, or a dead letter, is kept, however old
+ * Removes rows of events that were published and handled before a time. One that is still in the store, or a dead letter, is kept, however old
  * it is: it may be delivered again.
  */
-async function trimInbox(database: LogDatabase, beforeMs: number): Promise<void> {
+async function trimInbox(database: StoreDatabase, beforeMs: number): Promise<void> {
   // Ids begin with their time, and the primary key with the id: this reads no more than what is to go.
   const end = `evt_${Math.max(0, beforeMs).toString(16).padStart(TIME_DIGITS, '0')}`
   let stored: Set<string> | null = null

@@ -8,7 +8,7 @@ import { hasLine } from '../../core/http/http-error.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import type { PluginTransactions } from '../effects/transactions.ts'
-import type { LogDatabase } from '../event-store/database.ts'
+import type { StoreDatabase } from '../event-store/database.ts'
 import type { Answering } from './answering.ts'
 import type { RequestContext } from './context.ts'
 import { sessionCookies } from './cookies.ts'
@@ -201,7 +201,7 @@ export class Idempotency {
     throw new HeddleError('HTTP_IDEMPOTENCY_RUNNING')
   }
 
-  #isDead(claim: string, dialect: LogDatabase['dialect']): boolean {
+  #isDead(claim: string, dialect: StoreDatabase['dialect']): boolean {
     const [process, thread, , replicaId] = /^(\S+) (\S+) (\S+) (.*)$/s.exec(claim)?.slice(1) ?? []
     if (process === this.#memory.process) return this.#memory.isGone(Number(thread))
     // One process has the file at a time, and one has the replica's id.

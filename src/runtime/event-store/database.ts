@@ -11,12 +11,12 @@ export const CLOCK_MS = {
 } as const
 
 /** A transaction of the runtime's own. Its statements name the rows they change, so it needs no higher isolation. */
-export function ownTransaction<T>(db: LogDatabase, work: (tx: Queryable) => Promise<T>): Promise<T> {
+export function ownTransaction<T>(db: StoreDatabase, work: (tx: Queryable) => Promise<T>): Promise<T> {
   return db.transaction(work, undefined, undefined, { isolation: 'read committed' })
 }
 
 /** The tool `db` for the runtime: not measured, since no plugin calls it. */
-export interface LogDatabase extends Pick<SqlDatabase, 'dialect' | 'query' | 'queryOne' | 'execute' | 'transaction'> {
+export interface StoreDatabase extends Pick<SqlDatabase, 'dialect' | 'query' | 'queryOne' | 'execute' | 'transaction'> {
   /** On a server: checks that existing tables belong to this user. @throws DATABASE_FOREIGN, DbError */
   requireOwn?(): Promise<void>
   /** On a file: claims it for one process; false if another one has it. */
@@ -41,11 +41,11 @@ export function staysInProcess(
   tool: object | undefined,
 ): boolean {
   const isChosen = (readVariable('EVENT_BUS_DRIVER') ?? '') !== ''
-  return eventBusDriver === 'database' && !isChosen && logDatabaseOf(tool) === null
+  return eventBusDriver === 'database' && !isChosen && storeDatabaseOf(tool) === null
 }
 
 /** Returns the database for stored events; null if the tool does not name its dialect. @param tool an instance of the tool `db` */
-export function logDatabaseOf(tool: object | undefined): LogDatabase | null {
-  const dialect = (tool as Partial<LogDatabase> | undefined)?.dialect
-  return dialect === 'sqlite' || dialect === 'postgres' ? (tool as LogDatabase) : null
+export function storeDatabaseOf(tool: object | undefined): StoreDatabase | null {
+  const dialect = (tool as Partial<StoreDatabase> | undefined)?.dialect
+  return dialect === 'sqlite' || dialect === 'postgres' ? (tool as StoreDatabase) : null
 }

@@ -1,7 +1,7 @@
 // Writes outcomes of deliveries on PostgreSQL, only for slots still owned by the process.
 import type { Queryable } from '../../contracts/db.ts'
 import type { Fences, GroupRow, NotedDelivery, StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
-import { type LogDatabase, ownTransaction } from './database.ts'
+import { ownTransaction, type StoreDatabase } from './database.ts'
 import { endReplays, insertDeadLetters } from './dead-letter-rows.ts'
 import { PROMOTED_MAX } from './delivery-rows.ts'
 import { IS_DRAWING, slotOf } from './server-tables.ts'
@@ -45,7 +45,11 @@ const PROMOTE = `WITH due AS (DELETE FROM heddle_delivery WHERE seq = ANY($1::bi
 const arrayOf = (numbers: readonly number[]): string => `{${numbers.join(',')}}`
 
 /** Writes changes. Plain deletes are one statement; anything else is one transaction. */
-export async function writeServerChanges(db: LogDatabase, changes: StoreChanges, fences: Fences): Promise<StoreAnswer> {
+export async function writeServerChanges(
+  db: StoreDatabase,
+  changes: StoreChanges,
+  fences: Fences,
+): Promise<StoreAnswer> {
   const { done, noted, deadLetters, replayed, groups, promoteMs } = changes
   const { member, slots } = fences
   const params = [

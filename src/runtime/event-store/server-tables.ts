@@ -94,7 +94,7 @@ export async function renameOld(tx: Queryable, wanted: number): Promise<boolean>
   if (living !== null) {
     throw new HeddleError(
       'EVENT_BUS_UNAVAILABLE',
-      `The process ${living.replica} of an older release uses the event log: stop all processes of that release first. It is tried again`,
+      `The process ${living.replica} of an older release uses the event store: stop all processes of that release first. It is tried again`,
     )
   }
   for (const sql of RENAME_OLD) await tx.execute(sql)

@@ -2,7 +2,7 @@
 import type { Queryable } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
-import { type LogDatabase, ownTransaction } from './database.ts'
+import { ownTransaction, type StoreDatabase } from './database.ts'
 import { renameOld, SERVER_TABLES, takeOverServer } from './server-tables.ts'
 import { DEAD_PLACE, DELIVERY_TABLES, RENAME_OLD, RUNNING_REPLAYS, takeOver } from './store-tables.ts'
 
@@ -34,7 +34,7 @@ const VERSION = 3
 const MAKE_ATTEMPTS = 5
 
 /**
- * The tables behind effects that happen once. They are created with the event log, and share its version.
+ * The tables behind effects that happen once. They are created with the event store, and share its version.
  *
  * - `heddle_inbox`: events handled by a transactional subscriber (`grp`): see inbox.ts. `at_ms`: time of the commit, milliseconds since the epoch.
  * - `heddle_idempotency`: answers to requests with an `Idempotency-Key`: see idempotency.ts. `scope` is the route and the caller, `print` a digest
@@ -59,7 +59,7 @@ function effectTables(dialect: 'sqlite' | 'postgres'): string[] {
  *   or `failed`, then with the error and the id of the new dead letter.
  * - `heddle_log`: the version of the tables, and whether the last process with the file open ended in order.
  */
-function statements({ dialect }: LogDatabase): string[] {
+function statements({ dialect }: StoreDatabase): string[] {
   const ofStore = dialect === 'sqlite' ? DELIVERY_TABLES : SERVER_TABLES
   return [
     'CREATE TABLE IF NOT EXISTS heddle_log (name TEXT PRIMARY KEY, value BIGINT NOT NULL)',
@@ -84,7 +84,7 @@ function statements({ dialect }: LogDatabase): string[] {
  * @throws DATABASE_FOREIGN, DbError; an error with the reason if they are missing and must not be created, or are of another version
  */
 export async function prepareTables(
-  db: LogDatabase,
+  db: StoreDatabase,
   mayMake: boolean,
   claim: () => Promise<void> = async () => {},
 ): Promise<void> {
@@ -110,7 +110,7 @@ export async function prepareTables(
   const way = isOther
     ? 'start the release that wrote it'
     : `if this release wrote it, UPDATE heddle_log SET value = ${wanted} WHERE name = 'version'`
-  throw new Error(`The event log in the database has ${found}, and this release reads version ${wanted}: ${way}`)
+  throw new Error(`The event store in the database has ${found}, and this release reads version ${wanted}: ${way}`)
 }
 
 async function versionOf(db: Queryable): Promise<unknown> {
@@ -126,7 +126,7 @@ const IS_MISSING = {
 } as const
 
 /** Returns the missing tables, indexes and sequences. */
-async function missingOf(db: LogDatabase): Promise<ReadonlySet<string>> {
+async function missingOf(db: StoreDatabase): Promise<ReadonlySet<string>> {
   const names = statements(db).flatMap((sql) => MADE.exec(sql)?.slice(1) ?? [])
   const made = names.map((name) => `('${name}')`).join(', ')
   const rows = await db.query<{ name: string }>(
@@ -136,7 +136,7 @@ async function missingOf(db: LogDatabase): Promise<ReadonlySet<string>> {
 }
 
 /** @param from version of the existing tables; null: none */
-async function makeTables(db: LogDatabase, from: number | null): Promise<void> {
+async function makeTables(db: StoreDatabase, from: number | null): Promise<void> {
   const wanted = VERSION
   const isOld = from !== null && from < wanted
   const isFile = db.dialect === 'sqlite'

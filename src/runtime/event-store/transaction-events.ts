@@ -6,14 +6,14 @@ import { type DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { settled } from '../../core/schedule/waiting.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { encodePayload, publicationOf } from '../events/publication.ts'
-import { type EventLog, type Insertion, storeError } from './event-log.ts'
+import { type Insertion, storeError, type ThreadStore } from './thread-store.ts'
 
 /** Parts of the thread used for the events of a transaction. */
 export interface TransactionEventsOptions {
   /** The plugin. */
   emitter: string
   /** Null in the single thread of a plugin test: there the events are only delivered after the commit. */
-  log: EventLog | null
+  log: ThreadStore | null
   /** Null without the tool `event_bus`. */
   check: PublicationCheck | null
   /** Receives committed events. */
@@ -103,7 +103,7 @@ export class TransactionEvents implements TransactionCompanion {
     this.#end()
   }
 
-  /** Delivered if the log turns out to have them. */
+  /** Delivered if the store turns out to have them. */
   unknown(): void {
     if (this.#frames.length > 0) this.#options.log?.memory.refused()
     this.#end()

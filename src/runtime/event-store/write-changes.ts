@@ -1,7 +1,7 @@
 // Writes outcomes of deliveries.
 import type { Queryable } from '../../contracts/db.ts'
 import type { GroupRow, NotedDelivery, StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
-import { type LogDatabase, ownTransaction } from './database.ts'
+import { ownTransaction, type StoreDatabase } from './database.ts'
 import { endReplays, insertDeadLetters } from './dead-letter-rows.ts'
 import { PROMOTED_MAX } from './delivery-rows.ts'
 import { PositionList, storable } from './event-columns.ts'
@@ -27,7 +27,7 @@ const PROMOTE = `INSERT INTO heddle_delivery (${COLUMNS}) SELECT ${COLUMNS} FROM
 const NOTHING: StoreAnswer = { promoted: [] }
 
 /** Writes changes. Plain deletes share the commits of the thread; anything else is one transaction. */
-export async function writeStoreChanges(db: LogDatabase, changes: StoreChanges): Promise<StoreAnswer> {
+export async function writeStoreChanges(db: StoreDatabase, changes: StoreChanges): Promise<StoreAnswer> {
   const { done, noted, deadLetters, replayed, groups, promoteMs, fences } = changes
   if (fences !== undefined) return writeServerChanges(db, changes, fences)
   const areDeletes = [noted, deadLetters, replayed, groups].every(({ length }) => length === 0) && promoteMs === 0

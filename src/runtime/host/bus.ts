@@ -12,10 +12,10 @@ import type { Payload, PublishOptions } from '../../contracts/events.ts'
 import { causality, NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
 import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../core/schedule/clock.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import { LogMemory } from '../../transport/memory/log-memory.ts'
+import { StoreMemory } from '../../transport/memory/store-memory.ts'
 import type { SubscriptionManifest } from '../../transport/messages.ts'
-import { type LogDatabase, logDatabaseOf } from '../event-store/database.ts'
-import { EventLog } from '../event-store/event-log.ts'
+import { type StoreDatabase, storeDatabaseOf } from '../event-store/database.ts'
+import { ThreadStore } from '../event-store/thread-store.ts'
 import { TransactionEvents } from '../event-store/transaction-events.ts'
 import { attemptRecord, EventServer } from '../events/event-server.ts'
 import { encodePayload } from '../events/publication.ts'
@@ -25,12 +25,12 @@ import type { EventServices } from './services.ts'
 // Taken before plugins can replace it.
 const { parse: parseJson } = JSON
 
-/** The durable log as this thread writes it. */
-export function eventLogOf({ settings, shared, toolbox }: ThreadKernel): EventLog {
-  const database = (): LogDatabase | null => logDatabaseOf(toolbox.get('db'))
+/** The event store as this thread writes it. */
+export function threadStoreOf({ settings, shared, toolbox }: ThreadKernel): ThreadStore {
+  const database = (): StoreDatabase | null => storeDatabaseOf(toolbox.get('db'))
   const { eventBusMaxStored: maxStored, eventBusDriver } = settings
   const of = { maxStored, hasBroker: eventBusDriver === 'keyvalue_streams' }
-  return new EventLog(new LogMemory(shared.log), database, of, SYSTEM_CLOCK, SYSTEM_CHANCE)
+  return new ThreadStore(new StoreMemory(shared.log), database, of, SYSTEM_CLOCK, SYSTEM_CHANCE)
 }
 
 /** The bus of a thread's plugins. How an event leaves the thread, and how its records come in, is the thread's own. */
@@ -56,7 +56,7 @@ export abstract class ThreadBus implements BusTransport {
   abstract addFailureListener(listener: FailureListener): () => void
 
   /** Holds what transactions publish; null where there is none. */
-  protected abstract readonly eventLog: EventLog | null
+  protected abstract readonly threadStore: ThreadStore | null
   /** Takes an event that a transaction has committed. */
   protected abstract readonly deliver: (frame: EventFrame) => void
   protected abstract subscribed(subscriberIndex: number, subscription: SubscriptionManifest): void
@@ -73,14 +73,14 @@ export abstract class ThreadBus implements BusTransport {
   beginTransaction(emitter: string): TransactionCompanion {
     return new TransactionEvents({
       emitter,
-      log: this.eventLog,
+      log: this.threadStore,
       check: this.checkPublication,
       deliver: this.deliver,
     })
   }
 
   storeRefused(): void {
-    this.eventLog?.memory.refused()
+    this.threadStore?.memory.refused()
   }
 
   async request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload> {

@@ -6,7 +6,7 @@ import type { ProcessServices } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventRequest } from '../../transport/messages.ts'
 
-/** Of the hub and the log of events. */
+/** Of the hub and the event store. */
 export interface EventServices extends HubServices {
   /** Makes a request for a lane, whose handler is the cause. @returns the reply's JSON text */
   requestFor(request: EventRequest, timeoutMs: number): Promise<string>

@@ -10,9 +10,9 @@ import { type Fault, HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { CLAIM_MEMORY_BYTES } from '../../transport/memory/claim-memory.ts'
 import type { FlightRecorder } from '../../transport/memory/flight-recorder.ts'
-import { LOG_MEMORY_BYTES } from '../../transport/memory/log-memory.ts'
 import { createMetricsRing, MetricsFeed, MetricsRing, type RawMetric } from '../../transport/memory/metrics-ring.ts'
 import { createNameTable, NameTable } from '../../transport/memory/name-table.ts'
+import { STORE_MEMORY_BYTES } from '../../transport/memory/store-memory.ts'
 import { ToolUses, USES_BYTES, USES_MEMORY } from '../../transport/memory/tool-uses.ts'
 import { createStatusTable, StatusTable } from '../../transport/memory/words.ts'
 import type { LogRecord, SharedMemories } from '../../transport/messages.ts'
@@ -34,7 +34,7 @@ export function createSharedMemories(): SharedMemories {
     metrics: createMetricsRing(),
     names: createNameTable(),
     statuses: createStatusTable(),
-    log: new SharedArrayBuffer(LOG_MEMORY_BYTES),
+    log: new SharedArrayBuffer(STORE_MEMORY_BYTES),
     claims: new SharedArrayBuffer(CLAIM_MEMORY_BYTES),
     tools: {},
   }

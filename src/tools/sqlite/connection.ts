@@ -32,7 +32,7 @@ export class SqliteConnection {
 
   /**
    * @param synchronous NORMAL: SQLite itself syncs at checkpoints only, so that a power cut may take the last commits; whoever needs more
-   * waits for `LogSync`. FULL: each commit waits for the disk, and the thread with it
+   * waits for `StoreSync`. FULL: each commit waits for the disk, and the thread with it
    * @param requireFile called before each commit: throws where it would go into a file that has no name any more
    */
   constructor(path: string, synchronous: 'NORMAL' | 'FULL' = 'NORMAL', requireFile = (): void => {}) {

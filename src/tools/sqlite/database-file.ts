@@ -221,7 +221,7 @@ export function claimFile(path: string, suffix = '-claim'): BetterSqlite3.Databa
  * lacks a commit that a later one has seen. Checkpoints are safe by themselves: NORMAL syncs the log before it copies pages, and the
  * database file before it begins the log anew.
  */
-export class LogSync {
+export class StoreSync {
   readonly #path: string
   /** The log is opened once: SQLite keeps it as long as one connection is open. It has no locks that a close would drop. */
   #file: number | null = null

@@ -14,7 +14,7 @@ import { type Outcome, READ_ONLY, SqlDatabase, STOP_WAIT_MS, WAIT_MS } from '../
 import { WriteFault } from '../../transport/memory/words.ts'
 import { releaseLockOfThread, WriteLock } from '../../transport/memory/write-lock.ts'
 import { SqliteConnection } from './connection.ts'
-import { claimFile, DatabaseFile, FILE_IDENTITY_BYTES, LogSync, REPLACED } from './database-file.ts'
+import { claimFile, DatabaseFile, FILE_IDENTITY_BYTES, REPLACED, StoreSync } from './database-file.ts'
 import { isBusy, toDbError, whenFree } from './failure.ts'
 import { type Answer, failed, type Order, runHeavy, type SendOrder, StatementProcesses } from './heavy-statements.ts'
 import { SqliteMigrations } from './migration-driver.ts'
@@ -38,7 +38,7 @@ export default class SqliteDb extends SqlDatabase {
   readonly #lock: WriteLock
   #writes: WriteQueue
   /** Null where the last writes may be lost in a power cut. */
-  readonly #logSync: LogSync | null
+  readonly #storeSync: StoreSync | null
   readonly #fault: WriteFault
   readonly #identity: SharedArrayBuffer
   /** Once its path was looked at. */
@@ -64,17 +64,17 @@ export default class SqliteDb extends SqlDatabase {
     this.#lock = new WriteLock(this.#lockMemory)
     this.#fault = new WriteFault(runtime.sharedMemory('write-fault', 4))
     this.#identity = runtime.sharedMemory('file-identity', FILE_IDENTITY_BYTES)
-    this.#logSync = this.#newLogSync()
+    this.#storeSync = this.#newStoreSync()
     this.#writes = this.#newQueue()
   }
 
-  #newLogSync(): LogSync | null {
+  #newStoreSync(): StoreSync | null {
     const { sqliteSynchronous, sqlitePath } = this.runtime.settings
     if (sqliteSynchronous === 'normal') return null
-    if (process.permission === undefined) return new LogSync(sqlitePath)
+    if (process.permission === undefined) return new StoreSync(sqlitePath)
     // A primary is bound where tests tell what plugins use, alone: `heddle permissions`.
     const isLane = this.runtime.thread.kind === 'lane'
-    return isLane ? new LogSync(sqlitePath, () => this.runtime.callPrimary('sync', [])) : null
+    return isLane ? new StoreSync(sqlitePath, () => this.runtime.callPrimary('sync', [])) : null
   }
 
   #newQueue(): WriteQueue {
@@ -82,7 +82,7 @@ export default class SqliteDb extends SqlDatabase {
       lock: this.#lock,
       connection: () => this.#openShared(),
       transactions: () => this.#openForTransactions(),
-      logSync: this.#logSync,
+      storeSync: this.#storeSync,
       send: this.#send,
     })
   }
@@ -110,7 +110,7 @@ export default class SqliteDb extends SqlDatabase {
   /** In the primary: heavy statements of all threads, and the sync of the log for those that may not. */
   async serve(method: string, [order]: readonly unknown[]): Promise<Answer> {
     if (method === 'sync') {
-      await this.#logSync?.done()
+      await this.#storeSync?.done()
       return {}
     }
     if (this.#stopped) return failed('unavailable', 'The database is closed')
@@ -153,12 +153,12 @@ export default class SqliteDb extends SqlDatabase {
   /** Migrates on a connection of its own. */
   async migrating<T>(work: (driver: MigrationDriver) => Promise<T>): Promise<T> {
     this.#file.requireDatabase()
-    const synchronous = this.#logSync === null ? 'NORMAL' : 'FULL'
+    const synchronous = this.#storeSync === null ? 'NORMAL' : 'FULL'
     const driver = new SqliteMigrations(await whenFree(() => this.#connect(synchronous)))
     return work(driver).finally(() => driver.close())
   }
 
-  /** For the event log: false when another process has claimed the file. What is claimed is free again when the process has stopped or ended. */
+  /** For the event store: false when another process has claimed the file. What is claimed is free again when the process has stopped or ended. */
   claim(): boolean {
     this.#claim ??= claimFile(this.#file.path)
     return this.#claim !== null
@@ -315,7 +315,7 @@ export default class SqliteDb extends SqlDatabase {
         connection.commit()
       },
     )
-    await this.#logSync?.done()
+    await this.#storeSync?.done()
   }
 
   async stop(): Promise<void> {
@@ -327,7 +327,7 @@ export default class SqliteDb extends SqlDatabase {
     this.#pending.stop()
     this.#transactions?.close()
     this.#shared?.close()
-    this.#logSync?.close()
+    this.#storeSync?.close()
     this.#claim?.close()
   }
 

@@ -5,7 +5,7 @@ import { DbError } from '../../core/errors/catalogue.ts'
 import { MAX_WAITING, WAIT_MS } from '../../stores/sql/database.ts'
 import type { WriteLock } from '../../transport/memory/write-lock.ts'
 import type { SqliteConnection } from './connection.ts'
-import type { LogSync } from './database-file.ts'
+import type { StoreSync } from './database-file.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { ProcessSession, type SendOrder } from './heavy-statements.ts'
 import type { Exclusive, Item, Transaction } from './queued.ts'
@@ -26,7 +26,7 @@ interface QueueOptions {
   /** For commits with a transaction in them, which reads of this thread must not see before they are committed. */
   readonly transactions: () => SqliteConnection
   /** What a commit waits for before it is answered; null: for nothing. */
-  readonly logSync: LogSync | null
+  readonly storeSync: StoreSync | null
   /** Has a heavy statement run in a process. */
   readonly send: SendOrder
 }
@@ -35,7 +35,7 @@ interface QueueOptions {
 export class WriteQueue {
   readonly #options: QueueOptions
   readonly #lock: WriteLock
-  readonly #logSync: LogSync | null
+  readonly #storeSync: StoreSync | null
   /** Taken from the front and not yet settled. */
   #takenCount = 0
   #items: Item[] = []
@@ -53,7 +53,7 @@ export class WriteQueue {
   constructor(options: QueueOptions) {
     this.#options = options
     this.#lock = options.lock
-    this.#logSync = options.logSync
+    this.#storeSync = options.storeSync
   }
 
   get length(): number {
@@ -81,7 +81,7 @@ export class WriteQueue {
   /** Waits until all writes have settled, at most `timeoutMs`. The rest is rejected. */
   async close(timeoutMs: number): Promise<void> {
     const deadlineMs = performance.now() + timeoutMs
-    while ((this.#draining || this.#logSync?.isBusy) && performance.now() < deadlineMs) await pause(2)
+    while ((this.#draining || this.#storeSync?.isBusy) && performance.now() < deadlineMs) await pause(2)
     this.#closed = true
     for (const item of this.#items.splice(0)) item.reject(new DbError('unavailable', 'The database is closed'))
     this.#unblock()
@@ -133,8 +133,8 @@ export class WriteQueue {
 
   /** The lock is not held for the disk: meanwhile other writes commit, and share the next sync. */
   readonly #settle: Settle = (answer, fail) => {
-    if (this.#logSync === null) answer()
-    else this.#logSync.done().then(answer, fail)
+    if (this.#storeSync === null) answer()
+    else this.#storeSync.done().then(answer, fail)
   }
 
   /** Runs the next writes or transaction under the lock. True when another process holds SQLite's own lock. Never rejects. */

@@ -88,7 +88,7 @@ function runTests(server: PostgresServer): void {
     assert.deepEqual(line?.migrations, ['users/001_users', 'users/002_sessions'])
     const { status, body } = await heddle.json('/system/health/ready')
     assert.equal(status, 503)
-    assert.match(JSON.stringify(body), /the event log is not open: its tables are missing/)
+    assert.match(JSON.stringify(body), /the event store is not open: its tables are missing/)
     assert.equal(await heddle.stop(), 0)
     assert.deepEqual(await tables(), [])
     const inProcess = { ...env, DB_AUTO_MIGRATE: 'false', EVENT_BUS_DRIVER: 'in_process' }
@@ -98,7 +98,7 @@ function runTests(server: PostgresServer): void {
     assert.match(JSON.stringify(told), /migrations are pending, and DB_AUTO_MIGRATE is false: users\/001_users/)
     assert.equal(await other.stop(), 0)
     assert.deepEqual(await tables(), [])
-    const isTold = () => heddle.logs.some(({ msg }) => /event log is not open: its tables are missing/.test(msg))
+    const isTold = () => heddle.logs.some(({ msg }) => /event store is not open: its tables are missing/.test(msg))
     await until(isTold, 'it is told of')
   })
 

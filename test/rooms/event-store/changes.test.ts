@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { type LogDatabase, ownTransaction } from '../../../src/runtime/event-store/database.ts'
+import { ownTransaction, type StoreDatabase } from '../../../src/runtime/event-store/database.ts'
 import { serverInsertStatement } from '../../../src/runtime/event-store/server-rows.ts'
 import { prepareTables } from '../../../src/runtime/event-store/tables.ts'
 import { writeStoreChanges } from '../../../src/runtime/event-store/write-changes.ts'
@@ -47,7 +47,7 @@ const frameOf = (n: number, key: string | null = null): EventFrame => ({
 async function serverWithGroup(t: TestContext) {
   const server = await postgresServer(t)
   if (server === null) return null
-  const db = postgresDb(t, server, server.database) as unknown as LogDatabase
+  const db = postgresDb(t, server, server.database) as unknown as StoreDatabase
   await prepareTables(db, true)
   await db.execute("INSERT INTO heddle_group (id, event, grp, seen_ms) VALUES (1, 'order.taken', 'shop.onTaken', 0)")
   await db.execute(
@@ -104,25 +104,25 @@ test('what becomes of many deliveries takes few statements', async (t) => {
   let statements = 0
   const counting = {
     ...db,
-    execute: (...args: Parameters<LogDatabase['execute']>) => {
+    execute: (...args: Parameters<StoreDatabase['execute']>) => {
       statements++
       return db.execute(...args)
     },
-    transaction: (work: (tx: LogDatabase) => Promise<unknown>) =>
+    transaction: (work: (tx: StoreDatabase) => Promise<unknown>) =>
       ownTransaction(db, (tx) =>
         work({
           ...tx,
-          query: (...args: Parameters<LogDatabase['query']>) => {
+          query: (...args: Parameters<StoreDatabase['query']>) => {
             statements++
             return tx.query(...args)
           },
-          execute: (...args: Parameters<LogDatabase['execute']>) => {
+          execute: (...args: Parameters<StoreDatabase['execute']>) => {
             statements++
             return tx.execute(...args)
           },
-        } as LogDatabase),
+        } as StoreDatabase),
       ),
-  } as unknown as LogDatabase
+  } as unknown as StoreDatabase
   const seqs = stored.map(({ seq }) => Number(seq))
   // Each has failed once, and half of them once more before this was written.
   const notes = seqs.map((seq) => noted(seq, 2)).concat(seqs.filter((_, n) => n % 2 === 0).map((seq) => noted(seq, 3)))
@@ -199,14 +199,14 @@ test('a batch that a dead lane is still committing comes before its repetition, 
   // All of its statements have run, and its COMMIT is late.
   const slow = {
     ...db,
-    transaction: (work: (tx: LogDatabase) => Promise<unknown>) =>
+    transaction: (work: (tx: StoreDatabase) => Promise<unknown>) =>
       ownTransaction(db, async (tx) => {
-        const answer = await work(tx as LogDatabase)
+        const answer = await work(tx as StoreDatabase)
         order.push('written')
         await held
         return answer
       }),
-  } as unknown as LogDatabase
+  } as unknown as StoreDatabase
   const first = writeStoreChanges(slow, batch(2)).then(() => order.push('first'))
   await until(() => order.length === 1, 'its statements have run')
   const second = writeStoreChanges(db, batch(2))

@@ -5,9 +5,9 @@ import { Groups, type GroupsParts } from '../../../src/primary/event-store/group
 import { Horizon } from '../../../src/primary/event-store/horizon.ts'
 import { ServerStore } from '../../../src/primary/event-store/server-store.ts'
 import type { Slots } from '../../../src/primary/event-store/slots.ts'
-import type { LogDatabase } from '../../../src/runtime/event-store/database.ts'
+import type { StoreDatabase } from '../../../src/runtime/event-store/database.ts'
 import { prepareTables } from '../../../src/runtime/event-store/tables.ts'
-import { LOG_MEMORY_BYTES, LogMemory } from '../../../src/transport/memory/log-memory.ts'
+import { STORE_MEMORY_BYTES, StoreMemory } from '../../../src/transport/memory/store-memory.ts'
 import type { GroupKind } from '../../../src/transport/store-changes.ts'
 import { postgresServer } from '../../support/servers/postgres.ts'
 import { postgresDb } from '../db/fixture.ts'
@@ -15,12 +15,12 @@ import { postgresDb } from '../db/fixture.ts'
 test('countOf(): counts the rows that an event makes for broadcasts of other processes', async (t) => {
   const server = await postgresServer(t)
   if (server === null) return
-  const db = postgresDb(t, server, server.database) as unknown as LogDatabase
+  const db = postgresDb(t, server, server.database) as unknown as StoreDatabase
   await prepareTables(db, true)
   const storeOf = (member: number): ServerStore =>
     new ServerStore({
       database: () => db,
-      memory: new LogMemory(new SharedArrayBuffer(LOG_MEMORY_BYTES)),
+      memory: new StoreMemory(new SharedArrayBuffer(STORE_MEMORY_BYTES)),
       groupsAreStored: async () => {},
       slots: () => ({ readable: () => [] }) as unknown as Slots,
       horizon: new Horizon(() => db, SYSTEM_CLOCK),

@@ -127,7 +127,7 @@ test('what waits for a subscriber that is missing leaves room for publishers', a
   await second.stop()
   // It looks when it has read what is left: on a busy machine the second one has done so already.
   const third = await store.start(env)
-  const dropped = `${GROUP}, a subscriber of order.shipped, is not here, and the event log is half full: 12 `
+  const dropped = `${GROUP}, a subscriber of order.shipped, is not here, and the event store is half full: 12 `
   await until(() => told(second, dropped) || told(third, dropped), 'told')
   await isEmpty(store)
   assert.equal(await third.stop(), 0)

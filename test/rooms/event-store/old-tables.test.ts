@@ -94,12 +94,12 @@ for (const [database, storeOf] of STORES)
     )
     await event('order.shipped', 'next', { key: 'bike' })
     const refused = await store.start({ ...DATABASE, DB_AUTO_MIGRATE: 'false' })
-    const message = 'the event log is not open: its tables are missing'
+    const message = 'the event store is not open: its tables are missing'
     await until(() => refused.logs.some(({ msg }) => msg.startsWith(message)), 'a refusal')
     await refused.stop()
     if (!isFile) {
       const early = await store.start({ ...DATABASE, REPLICA_ID: 'early' })
-      const inUse = /The process old of an older release uses the event log/
+      const inUse = /The process old of an older release uses the event store/
       await until(() => early.logs.some(({ msg }) => inUse.test(msg)), 'the reason')
       await early.stop()
       await oldHaveEnded(store)
@@ -149,7 +149,7 @@ test('tables are not changed while another process uses them', async (t) => {
   const { child, errors } = await store.spawn(DATABASE)
   const [code] = await once(child, 'close')
   assert.equal(code, 78)
-  assert.match(errors.join(''), /Another process has the event log of this database file/)
+  assert.match(errors.join(''), /Another process has the event store of this database file/)
   const [version] = await store.rows<{ value: number }>("SELECT value FROM heddle_log WHERE name = 'version'")
   assert.equal(version!.value, 2)
   assert.equal(await first.stop(), 0)

@@ -4,10 +4,10 @@ import { SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
 import { Horizon } from '../../../src/primary/event-store/horizon.ts'
 import { ServerStore } from '../../../src/primary/event-store/server-store.ts'
 import type { OwnedSlot, Slots } from '../../../src/primary/event-store/slots.ts'
-import type { LogDatabase } from '../../../src/runtime/event-store/database.ts'
+import type { StoreDatabase } from '../../../src/runtime/event-store/database.ts'
 import { keyColumnOf } from '../../../src/runtime/event-store/event-columns.ts'
 import { prepareTables } from '../../../src/runtime/event-store/tables.ts'
-import { LOG_MEMORY_BYTES, LogMemory } from '../../../src/transport/memory/log-memory.ts'
+import { STORE_MEMORY_BYTES, StoreMemory } from '../../../src/transport/memory/store-memory.ts'
 import { postgresServer } from '../../support/servers/postgres.ts'
 import { postgresDb } from '../db/fixture.ts'
 
@@ -19,7 +19,7 @@ const KEY = keyColumnOf('van')!
 test('readKey(): returns the next rows of a key however many rows before them are settling', async (t) => {
   const server = await postgresServer(t)
   if (server === null) return
-  const db = postgresDb(t, server, server.database) as unknown as LogDatabase
+  const db = postgresDb(t, server, server.database) as unknown as StoreDatabase
   await prepareTables(db, true)
   await db.execute(
     `INSERT INTO heddle_delivery (grp, slot, thread, event_id, event, envelope, payload, key)
@@ -30,7 +30,7 @@ test('readKey(): returns the next rows of a key however many rows before them ar
   for (const settling of [10, 72, 73, 300, ROWS - 3]) {
     const store = new ServerStore({
       database: () => db,
-      memory: new LogMemory(new SharedArrayBuffer(LOG_MEMORY_BYTES)),
+      memory: new StoreMemory(new SharedArrayBuffer(STORE_MEMORY_BYTES)),
       groupsAreStored: async () => {},
       slots: () => ({ readable: () => [slot] }) as unknown as Slots,
       horizon: new Horizon(() => db, SYSTEM_CLOCK),

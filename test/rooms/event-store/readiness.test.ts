@@ -64,7 +64,7 @@ for (const driver of DRIVERS)
     for (const [what, refuse] of Object.entries(REFUSALS)) {
       const end = await refuse(store)
       const refused = order(heddle, what)
-      await isNotReady(heddle, /event bus: the event log (?:takes no events|cannot be used)/)
+      await isNotReady(heddle, /event bus: the event store (?:takes no events|cannot be used)/)
       await end()
       // What waits for the lock goes on.
       assert.equal(await refused, what.includes('lock') ? 201 : 503, what)
@@ -82,14 +82,14 @@ const WITHOUT_GROUPS: typeof REFUSALS = {
   },
 }
 
-test('readiness: names the event log while its groups are locked or gone on PostgreSQL', async (t) => {
+test('readiness: names the event store while its groups are locked or gone on PostgreSQL', async (t) => {
   const store = await onPostgres(t)
   if (store === null) return
   const heddle = await store.start({ EVENT_BUS_DRIVER: 'database' })
   for (const [what, refuse] of Object.entries(WITHOUT_GROUPS)) {
     const end = await refuse(store)
     const refused = order(heddle, what)
-    await isNotReady(heddle, /event bus: the event log takes no events/)
+    await isNotReady(heddle, /event bus: the event store takes no events/)
     await end()
     assert.equal(await refused, what.includes('lock') ? 201 : 503, what)
     await isReady(heddle)

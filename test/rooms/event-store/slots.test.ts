@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Slots } from '../../../src/primary/event-store/slots.ts'
-import type { LogDatabase } from '../../../src/runtime/event-store/database.ts'
+import type { StoreDatabase } from '../../../src/runtime/event-store/database.ts'
 import { slotOf } from '../../../src/runtime/event-store/server-tables.ts'
 import { prepareTables } from '../../../src/runtime/event-store/tables.ts'
 import { postgresServer } from '../../support/servers/postgres.ts'
@@ -17,7 +17,7 @@ const OF_KEY = 16
 async function takeover(t: TestContext) {
   const server = await postgresServer(t)
   if (server === null) return null
-  const db = postgresDb(t, server, server.database) as unknown as LogDatabase
+  const db = postgresDb(t, server, server.database) as unknown as StoreDatabase
   await prepareTables(db, true)
   await db.execute("INSERT INTO heddle_group (id, event, grp, seen_ms) VALUES (1, 'order.taken', 'shop.onTaken', 0)")
   await db.execute(

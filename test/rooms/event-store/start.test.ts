@@ -57,7 +57,7 @@ testOnPostgres('start: tables, indexes and sequences that are missing are made',
 })
 
 testOnPostgres(
-  'start: a process that was taken over before it delivers events takes the log anew',
+  'start: a process that was taken over before it delivers events opens the store anew',
   async (store, t) => {
     const going = join(temporaryFolder(t), 'going')
     const slow = `import { existsSync } from 'node:fs'

@@ -22,7 +22,7 @@ test('events that no process has yet count against EVENT_BUS_MAX_STORED, and wha
     refusal = (await post(processes[n % 2]!, '/events', event)).error ?? ''
   }
   // New requests are refused from three quarters on.
-  assert.match(refusal, /^The (event log is full|service is overloaded)/)
+  assert.match(refusal, /^The (event store is full|service is overloaded)/)
   const [{ stored }] = (await store.rows<{ stored: string }>('SELECT count(*) AS stored FROM heddle_delivery')) as [
     { stored: string },
   ]
@@ -49,7 +49,7 @@ test('EVENT_BUS_MAX_STORED: a process sees within seconds what others settle, ho
   const second = await store.start(env)
   const publish = async () =>
     (await post(second, '/events', { event: 'order.taken', payload: { id: 'a' } })).error ?? ''
-  assert.match(await publish(), /^The (event log is full|service is overloaded)/)
+  assert.match(await publish(), /^The (event store is full|service is overloaded)/)
   // It has counted them once more.
   await sleep(3000)
   // As others do.

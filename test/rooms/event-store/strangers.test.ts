@@ -73,7 +73,7 @@ testWithStranger(
     const isReady = async () => (await heddle.json('/readiness')).body.ready
     await until(async () => !(await isReady()), 'not ready')
     const { reasons } = (await heddle.json('/readiness')).body
-    assert.match(reasons.join(), /the event log takes no events: .*permission denied/)
+    assert.match(reasons.join(), /the event store takes no events: .*permission denied/)
     await store.rows(`GRANT INSERT ON heddle_delivery TO ${name}`)
     await until(isReady, 'ready')
     await post(heddle, '/orders', { id: 'c' })

@@ -25,7 +25,7 @@ test('while the server is away publishers are told, readiness says so, and nothi
     const found = await readiness(heddle)
     return found.reasons.length > 0 ? found : undefined
   }, 'a reason')
-  assert.match(told.reasons.join(), /event bus: the event log cannot be used: /)
+  assert.match(told.reasons.join(), /event bus: the event store cannot be used: /)
   assert.equal(told.ready, false, 'it takes no events')
   const refused = await post(heddle, '/events', late('b'))
   assert.equal(refused.success, false)
@@ -51,14 +51,14 @@ test('tables of another version are left alone, and the process is not ready', a
   const second = await store.start(DATABASE)
   const { ready, reasons } = await readiness(second)
   assert.equal(ready, false)
-  assert.match(reasons.join(), /The event log in the database has version 99/)
+  assert.match(reasons.join(), /The event store in the database has version 99/)
   assert.equal(await second.stop(), 0)
   await versionIs("'two'")
   const other = await store.start(DATABASE)
   const told = (await readiness(other)).reasons.join()
   assert.match(
     told,
-    /The event log in the database has no version \(heddle_log: "two"\), and this release reads version \d+: if this/,
+    /The event store in the database has no version \(heddle_log: "two"\), and this release reads version \d+: if this/,
   )
   assert.equal(await other.stop(), 0)
   await versionIs(version)
@@ -76,7 +76,7 @@ test('a second process on the file ends with status 78 and says why, until the f
   for (const SQLITE_PATH of [store.path!, link]) {
     const { child, errors, logs } = await store.spawn({ ...DATABASE, SQLITE_PATH })
     assert.deepEqual(await once(child, 'close'), [78, null])
-    assert.match(errors.join(''), /Another process has the event log of this database file/)
+    assert.match(errors.join(''), /Another process has the event store of this database file/)
     const held = logs.filter(({ msg }) => msg.includes('do not end'))
     assert.deepEqual(held, [], 'its lanes end with it, though they have not begun')
   }
@@ -91,14 +91,14 @@ test('with the bus in memory a second process on SQLite is not ready before the 
   const store = (await onSqlite(t))!
   const first = await store.start(IN_MEMORY)
   const second = await store.start(IN_MEMORY)
-  const told = 'the event log is not open: Another process has the event log of this database file'
+  const told = 'the event store is not open: Another process has the event store of this database file'
   assert.ok(second.logs.some(({ msg }) => msg.startsWith(told)))
   assert.equal((await post(second, '/orders', { id: 'a' })).success, false)
   const { ready, reasons } = await readiness(second)
   assert.equal(ready, false)
   assert.match(reasons.join(), new RegExp(`^event bus: ${told}`))
   assert.equal(await first.stop(), 0)
-  await until(() => second.logs.some(({ msg }) => msg === 'The event log is open'), 'the log')
+  await until(() => second.logs.some(({ msg }) => msg === 'The event store is open'), 'the log')
   assert.equal((await readiness(second)).ready, true)
   await post(second, '/orders', { id: 'a' })
   await until(async () => (await handledBy(second)).length === 2, 'the order handled')
@@ -110,7 +110,7 @@ for (const EVENT_BUS_DRIVER of ['in_process', 'database']) {
     const store = (await onSqlite(t))!
     const env = { EVENT_BUS_DRIVER, HTTP_REUSE_PORT: 'true', AUTH_SECRET_KEY: 'x'.repeat(32) }
     const first = await store.start(env)
-    await assert.rejects(store.start(env), /Another process has the event log of this database file/)
+    await assert.rejects(store.start(env), /Another process has the event store of this database file/)
     await post(first, '/orders', { id: 'a' })
     await until(async () => (await handledBy(first)).length === 2, 'the order handled')
   })

@@ -100,7 +100,7 @@ test(
   TIMEOUT,
   async (t) => {
     const stage = (await stageOf(t, onSqlite, `scheduler.every('tick', 100, run('tick'))`))!
-    // The event log of the file is this one's, which never runs jobs.
+    // The event store of the file is this one's, which never runs jobs.
     const env = { EVENT_BUS_DRIVER: 'in_process' }
     const never = await stage.start({ ...env, SCHEDULER_ENABLED: 'false' })
     const first = await stage.start(env)

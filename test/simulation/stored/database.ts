@@ -2,7 +2,7 @@
 import Database from 'better-sqlite3'
 import type { Queryable, SqlValue } from '../../../src/contracts/db.ts'
 import { DbError } from '../../../src/core/errors/catalogue.ts'
-import type { LogDatabase } from '../../../src/runtime/event-store/database.ts'
+import type { StoreDatabase } from '../../../src/runtime/event-store/database.ts'
 import type { Draw } from '../draw.ts'
 
 /** What goes wrong, of 1: an operation that is refused, and one that is done and whose answer is lost. */
@@ -40,7 +40,7 @@ export interface SimulatedStore {
   /** A transaction is open: what it has written may not stay. */
   readonly hasWriter: boolean
   /** A connection of one thread. @param isSlow its inserts are those of a user's transactions, which take longer */
-  connect(holder: Holder, isSlow?: boolean): LogDatabase
+  connect(holder: Holder, isSlow?: boolean): StoreDatabase
   /** The process has sent what is done whether it lives or not. */
   isBusy(owner: object): boolean
   /** While a transaction of the process is open it must not stand still: all others would. */
@@ -65,7 +65,7 @@ export class SimulatedDatabase implements SimulatedStore {
   }
 
   /** A connection of one thread: what it sends is done in its order. */
-  connect(holder: Holder): LogDatabase {
+  connect(holder: Holder): StoreDatabase {
     return new Connection(this, this.#world, holder)
   }
 
@@ -142,7 +142,7 @@ export class SimulatedDatabase implements SimulatedStore {
   }
 }
 
-class Connection implements LogDatabase {
+class Connection implements StoreDatabase {
   readonly dialect = 'sqlite' as const
   readonly #db: SimulatedDatabase
   readonly #world: Surroundings

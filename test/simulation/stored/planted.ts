@@ -1,4 +1,4 @@
-/** Faults that are planted in the durable log, one at a time. */
+/** Faults that are planted in the event store, one at a time. */
 import type { Planted } from '../planted.ts'
 
 /** In src/primary/event-store. */

@@ -1,4 +1,4 @@
-/** A process with the hub and the durable log as they are, and lanes that are simulated. */
+/** A process with the hub and the event store as they are, and lanes that are simulated. */
 
 import type { BlackBox } from '../../../src/contracts/registry.ts'
 import type { Lane } from '../../../src/primary/dispatch/lane.ts'
@@ -6,10 +6,10 @@ import type { Durable } from '../../../src/primary/event-store/durable.ts'
 import type { StoredDeadLetters } from '../../../src/primary/event-store/stored-dead-letters.ts'
 import type { Hub } from '../../../src/primary/events/hub.ts'
 import type { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
-import type { LogDatabase } from '../../../src/runtime/event-store/database.ts'
-import { EventLog, LogPublisher } from '../../../src/runtime/event-store/event-log.ts'
+import type { StoreDatabase } from '../../../src/runtime/event-store/database.ts'
+import { StorePublisher, ThreadStore } from '../../../src/runtime/event-store/thread-store.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
-import { LOG_MEMORY_BYTES, LogMemory } from '../../../src/transport/memory/log-memory.ts'
+import { STORE_MEMORY_BYTES, StoreMemory } from '../../../src/transport/memory/store-memory.ts'
 import type { Holder } from './database.ts'
 import type { GroupPlan, Handling } from './oracle.ts'
 import type { StoredRun } from './run.ts'
@@ -19,12 +19,12 @@ const NOTHING: ReadonlySet<number> = new Set()
 const NOT_NOW = { message: 'not now' }
 
 /** Its lease is by the simulated clock. */
-class SimulatedMemory extends LogMemory {
+class SimulatedMemory extends StoreMemory {
   readonly #steadyMs: () => number
   #trustedUntilMs = Number.POSITIVE_INFINITY
 
   constructor(steadyMs: () => number) {
-    super(new SharedArrayBuffer(LOG_MEMORY_BYTES))
+    super(new SharedArrayBuffer(STORE_MEMORY_BYTES))
     this.#steadyMs = steadyMs
   }
 
@@ -56,11 +56,11 @@ export class SimulatedProcess implements Holder {
   readonly run: StoredRun
   readonly number: number
   readonly hub: Hub
-  readonly log: EventLog
+  readonly log: ThreadStore
   readonly durable: Durable
   readonly letters: StoredDeadLetters
   readonly subscribers: LaneSubscribers
-  readonly memory: LogMemory
+  readonly memory: StoreMemory
   readonly lanes = new Set<StoredLane>()
   #quarantine: StoredLane | null = null
   #isQuarantineWanted = false
@@ -75,7 +75,7 @@ export class SimulatedProcess implements Holder {
     const database = run.database.connect(this)
     const clock = run.clockOf(this)
     this.memory = new SimulatedMemory(run.clock.steadyMs)
-    this.log = new EventLog(
+    this.log = new ThreadStore(
       this.memory,
       () => database,
       { maxStored: plan.maxStored, hasBroker: false },
@@ -263,9 +263,9 @@ export class StoredLane implements Holder {
   deliveriesInFlight = 0
   readonly #process: SimulatedProcess
   readonly #run: StoredRun
-  readonly #publisher: LogPublisher
+  readonly #publisher: StorePublisher
   /** For a user's transactions. */
-  readonly #slowPublisher: LogPublisher
+  readonly #slowPublisher: StorePublisher
   readonly #items = new Map<number, Item>()
   readonly #said: (() => void)[] = []
   #isHeard = false
@@ -281,17 +281,17 @@ export class StoredLane implements Holder {
     this.#slowPublisher = this.#publisherOn(this.#run.database.connect(this, true))
   }
 
-  #publisherOn(database: LogDatabase): LogPublisher {
+  #publisherOn(database: StoreDatabase): StorePublisher {
     const { plan, draw } = this.#run
     const process = this.#process
-    const log = new EventLog(
+    const log = new ThreadStore(
       process.memory,
       () => database,
       { maxStored: plan.maxStored, hasBroker: false },
       this.#run.clockOf(this),
       draw,
     )
-    return new LogPublisher(log, (frame) => {
+    return new StorePublisher(log, (frame) => {
       const stored = { ...frame }
       this.#say(() => process.durable.take(stored, process.subscribers.threadOf(this.asLane)))
     })

@@ -1,4 +1,4 @@
-/** One run: the hub and the durable log as they are, over a real SQLite in memory whose connections, lanes and process fail. First faults, then all heals and everything must end. */
+/** One run: the hub and the event store as they are, over a real SQLite in memory whose connections, lanes and process fail. First faults, then all heals and everything must end. */
 import type { Clock } from '../../../src/core/schedule/clock.ts'
 import type { Durable } from '../../../src/primary/event-store/durable.ts'
 import type { StoredDeadLetters } from '../../../src/primary/event-store/stored-dead-letters.ts'

@@ -6,7 +6,7 @@
 import Database from 'better-sqlite3'
 import type { Queryable, SqlValue } from '../../../src/contracts/db.ts'
 import { DbError } from '../../../src/core/errors/catalogue.ts'
-import type { LogDatabase } from '../../../src/runtime/event-store/database.ts'
+import type { StoreDatabase } from '../../../src/runtime/event-store/database.ts'
 import { DRAWING_TRANSACTIONS } from '../../../src/runtime/event-store/server-tables.ts'
 import type { Draw } from '../draw.ts'
 import { Finding } from '../oracle.ts'
@@ -167,7 +167,7 @@ export class SimulatedServer implements SimulatedStore {
     if (!isAway) this.#notify('')
   }
 
-  connect(holder: Holder, isSlow = false): LogDatabase {
+  connect(holder: Holder, isSlow = false): StoreDatabase {
     return new ServerConnection(this, this.#world, holder, isSlow)
   }
 
@@ -526,7 +526,7 @@ function failureOf(error: unknown, sql: string): DbError {
 
 const unavailable = (): DbError => new DbError('unavailable', 'the simulated server is away')
 
-class ServerConnection implements LogDatabase {
+class ServerConnection implements StoreDatabase {
   readonly dialect = 'postgres' as const
   readonly #server: SimulatedServer
   readonly #world: World

@@ -43,7 +43,7 @@ test('a change that is never taken stops no other, and is left out in the end', 
   settler.note({ ...noted, seq: 3, error: 'usual' })
   await settler.written()
   assert.deepEqual([taken.includes(1), taken.includes(2), taken.includes(3)], [true, false, true])
-  assert.equal(logged.filter((line) => line.startsWith('ERROR A change of the event log cannot be stored')).length, 1)
+  assert.equal(logged.filter((line) => line.startsWith('ERROR A change of the event store cannot be stored')).length, 1)
 })
 
 test('while nothing is taken, nothing is left out', async () => {

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test'
 import type { Missed, Schedule } from '../../../src/contracts/scheduler.ts'
 import { Jobs } from '../../../src/primary/jobs/jobs.ts'
 import { type StorableJob, StoredJobs } from '../../../src/primary/jobs/stored-jobs.ts'
-import type { LogDatabase } from '../../../src/runtime/event-store/database.ts'
+import type { StoreDatabase } from '../../../src/runtime/event-store/database.ts'
 import { prepareTables } from '../../../src/runtime/event-store/tables.ts'
 import { jobOf, laneOf } from '../../support/fake-lane.ts'
 import { memoryDatabase } from '../../support/memory-database.ts'
@@ -13,14 +13,14 @@ const KEY = 'shop.Bill/bill'
 
 const LATER_MS = Date.now() + 3_600_000
 
-async function database(t: TestContext): Promise<LogDatabase> {
+async function database(t: TestContext): Promise<StoreDatabase> {
   const db = memoryDatabase(t)
   await prepareTables(db, true)
   return db
 }
 
 /** The jobs as a process sees them that has become the leader. @param bootMs by the database's clock */
-async function elected(db: LogDatabase, fence: number, bootMs = 0, logs: string[] = []): Promise<StoredJobs> {
+async function elected(db: StoreDatabase, fence: number, bootMs = 0, logs: string[] = []): Promise<StoredJobs> {
   const stored = new StoredJobs({
     database: db,
     fence,

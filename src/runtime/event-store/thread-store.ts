@@ -8,8 +8,8 @@ import { messageOf } from '../../core/errors/description.ts'
 import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type { LogMemory } from '../../transport/memory/log-memory.ts'
-import type { LogDatabase } from './database.ts'
+import type { StoreMemory } from '../../transport/memory/store-memory.ts'
+import type { StoreDatabase } from './database.ts'
 import { INSERT_MAX, insertStatement, type Recipients, sizeFor } from './delivery-rows.ts'
 import { staysInStore } from './event-columns.ts'
 import { SERVER_MAX_ROWS, serverInsertStatement } from './server-rows.ts'
@@ -24,14 +24,14 @@ interface Waiting {
 }
 
 /**
- * Publishes events of one thread through the durable log: they are stored in batches, and delivered after their commit, in the order
+ * Publishes events of one thread through the event store: they are stored in batches, and delivered after their commit, in the order
  * of publication.
  *
  * On SQLite all events of one turn of the loop share a commit. On a server one INSERT runs at a time, and the next gathers behind it: two
  * connections could commit in the other order.
  */
-export class LogPublisher {
-  readonly #log: EventLog
+export class StorePublisher {
+  readonly #log: ThreadStore
   readonly #deliver: (frame: EventFrame) => void
   #waiting: Waiting[] = []
   /** Events not committed yet. */
@@ -39,7 +39,7 @@ export class LogPublisher {
   #isScheduled = false
 
   /** @param deliver receives committed events */
-  constructor(log: EventLog, deliver: (frame: EventFrame) => void) {
+  constructor(log: ThreadStore, deliver: (frame: EventFrame) => void) {
     this.#log = log
     this.#deliver = deliver
   }
@@ -118,12 +118,12 @@ export interface Insertion {
   readonly isLater: boolean
 }
 
-/** The durable event log of one thread: on the thread's own connection, in the commits of the tool `db`. */
-export class EventLog {
-  readonly memory: LogMemory
+/** The event store as one thread uses it: on the thread's own connection, in the commits of the tool `db`. */
+export class ThreadStore {
+  readonly memory: StoreMemory
   readonly clock: Clock
   readonly chance: Chance
-  readonly #database: () => LogDatabase | null
+  readonly #database: () => StoreDatabase | null
   readonly #maxStored: number
   readonly #hasBroker: boolean
   /** Start of each running insertion on a server, by `steadyMs`, oldest first. */
@@ -135,8 +135,8 @@ export class EventLog {
    * @param settings EVENT_BUS_MAX_STORED, and whether a message broker gets the events without key and delay
    */
   constructor(
-    memory: LogMemory,
-    database: () => LogDatabase | null,
+    memory: StoreMemory,
+    database: () => StoreDatabase | null,
     { maxStored, hasBroker }: { maxStored: number; hasBroker: boolean },
     clock: Clock,
     chance: Chance,
@@ -149,8 +149,8 @@ export class EventLog {
     this.#hasBroker = hasBroker
   }
 
-  /** @throws EVENT_BUS_UNAVAILABLE if no database can hold the log */
-  get database(): LogDatabase {
+  /** @throws EVENT_BUS_UNAVAILABLE if no database can hold the store */
+  get database(): StoreDatabase {
     const database = this.#database()
     if (database !== null) return database
     throw new HeddleError(
@@ -173,7 +173,7 @@ export class EventLog {
   checkRoom({ key, parentId }: Pick<EventFrame, 'key' | 'parentId'>): void {
     const { stored, parked } = this.memory
     const most = parentId === null ? this.#maxStored : this.#maxStored * CAUSED_FULL
-    if (stored >= most) throw new HeddleError('EVENT_BUS_FULL', `The event log is full: ${stored} events are stored`)
+    if (stored >= most) throw new HeddleError('EVENT_BUS_FULL', `The event store is full: ${stored} events are stored`)
     if (key === null || parked < this.#maxStored * PARKED_SHARE) return
     throw new HeddleError(
       'EVENT_BUS_FULL',
@@ -188,7 +188,7 @@ export class EventLog {
     void this.database
     await until(() => this.memory.isOpen, this.clock.steadyMs() + OPEN_WAIT_MS, { clock: this.clock })
     if (!this.memory.isOpen)
-      throw new HeddleError('EVENT_BUS_UNAVAILABLE', 'The event log is not open: the log says why')
+      throw new HeddleError('EVENT_BUS_UNAVAILABLE', 'The event store is not open: the log of the process says why')
   }
 
   /**
@@ -270,7 +270,7 @@ async function runAll(to: Queryable, { statements }: Insertion): Promise<void> {
   await Promise.all(statements.map(({ sql, params }) => to.execute(sql, params)))
 }
 
-/** Returns the publisher's error for an event the log did not take. */
+/** Returns the publisher's error for an event the store did not take. */
 export function storeError(error: unknown): HeddleError {
   if (error instanceof HeddleError && !(error instanceof DbError)) return error
   return new HeddleError('EVENT_BUS_UNAVAILABLE', `The event was not stored: ${messageOf(error)}`, { cause: error })

@@ -33,13 +33,13 @@ const LATER_BEGUN = 11
 const LATER_ENDED = 12
 const RECIPIENTS_NAMED = ['later', 'groups'] as const
 
-export const LOG_MEMORY_BYTES = 56
+export const STORE_MEMORY_BYTES = 56
 
-export class LogMemory {
+export class StoreMemory {
   readonly #longs: BigInt64Array
   readonly #words: Int32Array
 
-  /** @param memory LOG_MEMORY_BYTES, shared by all threads */
+  /** @param memory STORE_MEMORY_BYTES, shared by all threads */
   constructor(memory: SharedArrayBuffer) {
     this.#longs = new BigInt64Array(memory)
     this.#words = new Int32Array(memory)

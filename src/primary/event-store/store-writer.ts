@@ -1,5 +1,5 @@
 // Chooses the thread for changes of the store.
-import type { EventLog } from '../../runtime/event-store/event-log.ts'
+import type { ThreadStore } from '../../runtime/event-store/thread-store.ts'
 import { writeStoreChanges } from '../../runtime/event-store/write-changes.ts'
 import type { StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
 import type { Lane } from '../dispatch/lane.ts'
@@ -11,9 +11,9 @@ interface Written {
 }
 
 /** On a file lets the lane with the fewest requests write changes: a commit in the primary would hold up the listener. */
-export class LogLanes {
+export class StoreWriter {
   readonly #lanes: () => readonly Lane[]
-  readonly #log: EventLog
+  readonly #log: ThreadStore
   readonly #open = new Map<number, Written>()
   #batch = 0
 
@@ -21,7 +21,7 @@ export class LogLanes {
    * @param lanes lanes open for work
    * @param log the primary's, used while there is no lane
    */
-  constructor(lanes: () => readonly Lane[], log: EventLog) {
+  constructor(lanes: () => readonly Lane[], log: ThreadStore) {
     this.#lanes = lanes
     this.#log = log
   }
@@ -39,7 +39,7 @@ export class LogLanes {
     const batch = ++this.#batch
     return new Promise((resolve, reject) => {
       this.#open.set(batch, { lane, resolve, reject })
-      lane.post({ type: 'log-write', batch, changes })
+      lane.post({ type: 'store-write', batch, changes })
     })
   }
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { LOG_MEMORY_BYTES, LogMemory } from '../../../src/transport/memory/log-memory.ts'
+import { STORE_MEMORY_BYTES, StoreMemory } from '../../../src/transport/memory/store-memory.ts'
 
-const memory = (): LogMemory => new LogMemory(new SharedArrayBuffer(LOG_MEMORY_BYTES))
+const memory = (): StoreMemory => new StoreMemory(new SharedArrayBuffer(STORE_MEMORY_BYTES))
 
 test('log memory: each value has a place of its own', () => {
   const log = memory()
