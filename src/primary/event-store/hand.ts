@@ -106,21 +106,8 @@ export class Hand implements EventSource {
     // Its subscriber may return. A broadcast without a subscriber ends.
     if (shares.length === 0 && cursor.group.kind === 'group') return false
     const trial = this.#trials.get(seq) ?? null
-    const held: Held = {
-      seq,
-      place: row.place,
-      cursor,
-      key: event.key,
-      bytes: event.payload.length,
-      slot,
-      state: 'held',
-      open: 1,
-      isBegun: row.isBegun,
-      trial,
-      isTried: false,
-    }
     event.seq = seq
-    this.#add(held)
+    const held = this.#hold(cursor, row, trial)
     if (trial !== null) this.#trialEnded(trial)
     if (shares.length > 0) hub.take(hubEventOf(event, expiresMs, this), shares)
     this.#ended(held)
@@ -140,11 +127,17 @@ export class Hand implements EventSource {
   }
 
   /** Gives a row to the message broker. @param send receives the callbacks for the broker's answer */
-  relay(
-    cursor: Cursor,
-    { seq, place, event, slot }: StoredDelivery,
-    send: (sent: () => void, refused: () => void) => void,
-  ): boolean {
+  relay(cursor: Cursor, row: StoredDelivery, send: (sent: () => void, refused: () => void) => void): boolean {
+    const held = this.#hold(cursor, row, null)
+    send(
+      () => this.#ended(held),
+      // It stays in the store, and the next process tries it again.
+      () => this.#remove(row.seq),
+    )
+    return true
+  }
+
+  #hold(cursor: Cursor, { seq, place, event, slot, isBegun }: StoredDelivery, trial: StoredDelivery | null): Held {
     const held: Held = {
       seq,
       place,
@@ -154,22 +147,13 @@ export class Hand implements EventSource {
       slot,
       state: 'held',
       open: 1,
-      isBegun: true,
-      trial: null,
+      isBegun,
+      trial,
       isTried: false,
     }
-    this.#add(held)
-    send(
-      () => this.#ended(held),
-      // It stays in the store, and the next process tries it again.
-      () => this.#remove(seq),
-    )
-    return true
-  }
-
-  #add(held: Held): void {
-    this.#held.set(held.seq, held)
-    if (held.slot !== undefined) held.slot.inHand++
+    this.#held.set(seq, held)
+    if (slot !== undefined) slot.inHand++
+    return held
   }
 
   #sharesOf({ group }: Cursor, row: StoredDelivery): Share[] {

@@ -222,27 +222,9 @@ export class ServerStore extends SqlStore {
 
   // ── groups ────────────────────────────────────────────────────────────────
 
-  override async groups(): Promise<StoredGroup[]> {
-    const rows = await this.database.query<{
-      id: number
-      event: string
-      grp: string
-      kind: GroupKind
-      seen_ms: number
-      is_elsewhere: boolean
-    }>(
-      `SELECT id, event, grp, kind, seen_ms, EXISTS (SELECT 1 FROM heddle_member_group AS m WHERE m.grp = g.id AND m.member <> $1) AS is_elsewhere
-       FROM heddle_group AS g WHERE member = 0`,
-      [this.#member()],
-    )
-    return rows.map(({ id, event, grp, kind, seen_ms, is_elsewhere }) => ({
-      id: Number(id),
-      event,
-      group: grp,
-      kind,
-      seenMs: Number(seen_ms),
-      isElsewhere: is_elsewhere,
-    }))
+  override groups(): Promise<StoredGroup[]> {
+    const others = `SELECT 1 FROM heddle_member_group AS m WHERE m.grp = heddle_group.id AND m.member <> ${this.#member()}`
+    return this.storedGroups(`EXISTS (${others})`, 'member = 0')
   }
 
   /** The broadcasts and temporary subscribers of the process. */

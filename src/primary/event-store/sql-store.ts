@@ -64,7 +64,7 @@ export interface ClockJump {
 export interface StoredGroup extends Omit<GroupRow, 'seenMs'> {
   seenMs: number
   /** True if another process has it. */
-  isElsewhere?: boolean
+  isElsewhere: boolean
 }
 
 /** A blocked key of a group. */
@@ -189,20 +189,27 @@ export class SqlStore implements DeliveryStore {
     return `seq > ${after}`
   }
 
-  async groups(): Promise<StoredGroup[]> {
+  groups(): Promise<StoredGroup[]> {
+    return this.storedGroups('FALSE', 'TRUE')
+  }
+
+  /** @param isElsewhere,where conditions for rows of `heddle_group`: another process has the group, it is shared */
+  protected async storedGroups(isElsewhere: string, where: string): Promise<StoredGroup[]> {
     const rows = await this.database.query<{
       id: number
       event: string
       grp: string
       kind: GroupKind
       seen_ms: number
-    }>('SELECT id, event, grp, kind, seen_ms FROM heddle_group')
-    return rows.map(({ id, event, grp, kind, seen_ms }) => ({
+      is_elsewhere: boolean | number
+    }>(`SELECT id, event, grp, kind, seen_ms, ${isElsewhere} AS is_elsewhere FROM heddle_group WHERE ${where}`)
+    return rows.map(({ id, event, grp, kind, seen_ms, is_elsewhere }) => ({
       id: Number(id),
       event,
       group: grp,
       kind,
       seenMs: Number(seen_ms),
+      isElsewhere: Boolean(is_elsewhere),
     }))
   }
 
