@@ -6,10 +6,13 @@ import type { Owner } from './heddle.ts'
 /** One SELECT, or whatever else: those may be several statements. */
 export type Query = <Row>(sql: string) => Promise<Row[]>
 
+/** How long a statement may wait for the file, milliseconds: SQLite asks again every 100 ms, and a busy process writes in between. */
+const BUSY_MS = 60_000
+
 /** Opens the file each time: the process may be gone, or start meanwhile. */
 export function rowsOfFile(path: string): Query {
   return async <Row>(sql: string) => {
-    const database = new Database(path, { timeout: 10_000 })
+    const database = new Database(path, { timeout: BUSY_MS })
     try {
       if (sql.trimStart().startsWith('SELECT')) return database.prepare(sql).all() as Row[]
       database.exec(sql)

@@ -1,7 +1,7 @@
 // Deliveries as rows, and the statements that insert them.
 import type { SqlValue } from '../../contracts/db.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import { dueMsOf, type EventColumns, envelopeOf, isPlain, keyColumnOf } from './event-columns.ts'
+import { type EventColumns, isPlain, pushColumns } from './event-columns.ts'
 
 /** A row of `heddle_delivery`, as it is read. */
 export interface DeliveryRow extends EventColumns {
@@ -83,12 +83,6 @@ export function insertStatement(
 ): { sql: string; params: SqlValue[] } {
   const isPlainText = frames.every(isPlain)
   const params: SqlValue[] = [thread]
-  for (const frame of frames) {
-    params.push(frame.id, frame.event, envelopeOf(frame), frame.payload)
-    if (isPlainText) continue
-    const { timestampMs, delayMs, ttlMs, key } = frame
-    const expiresMs = ttlMs === 0 ? 0 : Math.ceil(timestampMs + delayMs + ttlMs)
-    params.push(keyColumnOf(key), dueMsOf(frame), expiresMs)
-  }
+  for (const frame of frames) pushColumns(params, frame, isPlainText)
   return { sql: cachedTextOf(recipients, frames.length, isPlainText), params }
 }

@@ -80,8 +80,17 @@ export function dueMsOf({ timestampMs, delayMs }: Pick<EventFrame, 'timestampMs'
   return dueMs % 2 === Number(isDate) ? dueMs : dueMs + 1
 }
 
-/** The other columns of such a row never change. */
+/** True for an event whose row needs no key, due time or expiry. */
 export const isPlain = ({ key, delayMs, ttlMs }: EventFrame): boolean => key === null && delayMs === 0 && ttlMs === 0
+
+/** Appends an event to the parameters of an INSERT: id, event, envelope and payload, and unless all are plain, key, due time and expiry. */
+export function pushColumns(params: SqlValue[], frame: EventFrame, areAllPlain: boolean): void {
+  params.push(frame.id, frame.event, envelopeOf(frame), frame.payload)
+  if (areAllPlain) return
+  const { timestampMs, delayMs, ttlMs, key } = frame
+  const expiresMs = ttlMs === 0 ? 0 : Math.ceil(timestampMs + delayMs + ttlMs)
+  params.push(keyColumnOf(key), dueMsOf(frame), expiresMs)
+}
 
 /** True for an event no message broker gets: the store keeps its order and its time. */
 export const staysInStore = ({ key, delayMs }: Pick<EventFrame, 'key' | 'delayMs'>): boolean =>

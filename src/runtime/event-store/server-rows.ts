@@ -2,7 +2,7 @@
 import type { SqlValue } from '../../contracts/db.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { BROKER, type Recipients } from './delivery-rows.ts'
-import { dueMsOf, envelopeOf, isPlain, keyColumnOf } from './event-columns.ts'
+import { isPlain, pushColumns } from './event-columns.ts'
 import { IS_DRAWING, MEMBER_THREADS, slotOf } from './server-tables.ts'
 
 /** Maximum number of events of one statement, and the sizes of statements: few, so that each is prepared once. The rest is filled with nulls. */
@@ -81,13 +81,7 @@ export function serverInsertStatement(
   else if (recipients === 'broker') params.push(BROKER, null)
   const isPlainText = frames.every(isPlain)
   const length = params.length + size * (isPlainText ? PLAIN_COLUMNS : COLUMNS.length)
-  for (const frame of frames) {
-    params.push(frame.id, frame.event, envelopeOf(frame), frame.payload)
-    if (isPlainText) continue
-    const { timestampMs, delayMs, ttlMs, key } = frame
-    const expiresMs = ttlMs === 0 ? 0 : Math.ceil(timestampMs + delayMs + ttlMs)
-    params.push(keyColumnOf(key), dueMsOf(frame), expiresMs)
-  }
+  for (const frame of frames) pushColumns(params, frame, isPlainText)
   while (params.length < length) params.push(null)
   return { sql: cachedTextOf(recipients === 'groups', size, isPlainText), params }
 }
