@@ -120,7 +120,7 @@ export function readEvent(from: FrameMemory, at: number, length: number, form: P
   const keyLength = words[word + 11]!
   const keyEnd = requestIdEnd + Math.max(0, keyLength)
   const traceEnd = keyEnd + words[word + 13]!
-  return {
+  const event = {
     id: text.slice(0, idEnd),
     parentId: parentLength === NULL_LENGTH ? null : text.slice(idEnd, parentEnd),
     event: text.slice(parentEnd, eventEnd),
@@ -136,5 +136,11 @@ export function readEvent(from: FrameMemory, at: number, length: number, form: P
     subscriber: words[word + 6]!,
     attempt: words[word + 7]!,
     payload: form === 'text' ? bytes.utf8Slice(payloadAt, at + length) : bytes.latin1Slice(payloadAt, at + length),
+    // Set by the hub. Here, because an object that gets fields later needs a second one for them.
+    producer: '',
+    expiresMs: 0,
+    source: null,
+    requester: null,
   }
+  return event
 }
