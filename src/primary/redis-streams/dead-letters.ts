@@ -12,7 +12,7 @@ import { DEAD_LETTERS_MAX_BYTES, DEAD_LETTERS_PAGE_BYTES, DeadLetterCollector } 
 const DEAD_LETTERS_STREAM_MAX = 10_000
 /** Number of dead letters read in one step: each may have a MiB. */
 const STEP = 50
-/** Maximum characters of an error: a dead letter of an older release may have one of any length. */
+/** Maximum characters of an error: others may have written a longer one. */
 const LISTED_ERROR_MAX_LENGTH = 8192
 
 /** A failed delivery as it is stored. */

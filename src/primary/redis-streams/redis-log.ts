@@ -6,7 +6,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
-import { broadcastGroupOf, consumerOf, groupOf, replicaOfConsumer, streamOf } from '../../runtime/redis-streams/keys.ts'
+import { broadcastGroupOf, consumerOf, groupOf, streamOf } from '../../runtime/redis-streams/keys.ts'
 import { retryWhile, ThreadPublisher } from '../../runtime/redis-streams/publisher.ts'
 import { ensureGroup } from '../../runtime/redis-streams/stream-commands.ts'
 import { RedisClient } from '../../stores/redis/client.ts'
@@ -82,7 +82,7 @@ export class RedisLog {
     this.#options = options
     const { settings, hub, log } = options
     const { replicaId: replica } = settings
-    const consumer = consumerOf(replica, 'hub')
+    const consumer = consumerOf(replica)
 
     // ── connections, and the name of this process ──
     const { refused, refusals } = options
@@ -133,8 +133,6 @@ export class RedisLog {
     this.#trimmer = new Trimmer(redis, {
       streams: () => Object.keys(hub.topology()).map(streamOf),
       log,
-      // Threads of the previous code had groups of their own.
-      isLeftOver: (other) => other !== consumer && replicaOfConsumer(other) === replica,
       maxLen: settings.eventBusStreamMaxlen,
     })
   }
@@ -260,7 +258,7 @@ export class RedisLog {
 
   #groupOf(consumer: Consumer): StreamGroup {
     const { event, group: subscriber, broadcast: isBroadcast } = consumer
-    const own = consumerOf(this.#options.settings.replicaId, 'hub')
+    const own = consumerOf(this.#options.settings.replicaId)
     const name = isBroadcast ? broadcastGroupOf(subscriber, own) : groupOf(subscriber)
     const stream = streamOf(event)
     const key = `${stream} ${name}`

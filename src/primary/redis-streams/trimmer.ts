@@ -17,7 +17,7 @@ import {
 } from '../../runtime/redis-streams/keys.ts'
 import { listConsumers, listGroups, removeConsumer, SCRIPTS } from '../../runtime/redis-streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import { releaseAside, releaseDelayed } from './older-release.ts'
+import { releaseDelayed } from './older-release.ts'
 
 /** Age below which a stream without groups keeps its entries, milliseconds: a group may be about to be created. */
 const UNREAD_KEEP_MS = 10_000
@@ -127,13 +127,11 @@ interface Options {
   /** The streams this process publishes to or reads. The streams of other replicas are found in the store. */
   streams: () => Iterable<string>
   log: (level: LogLevel, message: string, fields: Record<string, unknown>) => void
-  /** True for a consumer of a former thread of this replica: its broadcast groups are destroyed. */
-  isLeftOver?: (consumer: string) => boolean
   /** Maximum number of entries of a stream: the oldest are cut, even when they are needed. */
   maxLen?: number
 }
 
-/** Keeps the streams as short as possible, and moves events of an older release into them. Every replica has a trimmer; two at once do no harm. */
+/** Keeps the streams as short as possible, and moves delayed events of an earlier checkout into them. Every replica has a trimmer; two at once do no harm. */
 export class Trimmer {
   readonly #redis: RedisClient
   readonly #options: Options
@@ -176,7 +174,6 @@ export class Trimmer {
     const threads = await this.#threads()
     const gone = await this.#goneReplicas(threads)
     await this.#eachStream(async (stream) => {
-      await releaseAside(this.#redis, stream)
       for (const unseen of await retireGroups(this.#redis, stream)) this.#tellUnseen(unseen)
       await Promise.all((threads.get(stream) ?? []).map((thread) => this.#remove(stream, thread, gone)))
     })
@@ -188,10 +185,8 @@ export class Trimmer {
     gone: ReadonlySet<string>,
   ): Promise<void> {
     const replica = replicaOfConsumer(consumer)
-    if (isBroadcast && this.#options.isLeftOver?.(consumer))
-      await this.#redis.command('xgroup', ['DESTROY', stream, group])
-    else if (replica === null || !gone.has(replica)) return
-    else if (isBroadcast) await destroyBroadcastGroup(this.#redis, stream, group, replica)
+    if (replica === null || !gone.has(replica)) return
+    if (isBroadcast) await destroyBroadcastGroup(this.#redis, stream, group, replica)
     else if (pending === 0) await removeConsumer(this.#redis, stream, group, consumer)
   }
 

@@ -32,9 +32,6 @@ export const REMOVED = 'heddle:removed'
 export const attemptsOf = (event: string): string => `heddle:attempts:${event}`
 export const attemptField = (group: string, entryId: string): string => `${group} ${entryId}`
 
-/** A reader of a replica: a lane by its number, the primary, or the hub of the primary. */
-type ConsumerThread = number | 'primary' | 'hub'
-
 /** @param event 1 to 200 of the characters A-Z a-z 0-9 . _ : - */
 export const streamOf = (event: string): string => EVENT_PREFIX + event
 
@@ -56,15 +53,15 @@ export const replyChannelOf = (replicaId: string): string => `heddle:reply:${rep
 export const groupOf = (subscriber: string): string =>
   subscriber.replace(/[%@]/g, (sign) => (sign === '%' ? '%25' : '%40'))
 
-/** The last colon ends the replica's id, which may have colons; the thread is a number or a word. */
-export const consumerOf = (replicaId: string, thread: ConsumerThread): string => `${replicaId}:${thread}`
+/** The consumer of a replica in each of its groups. */
+export const consumerOf = (replicaId: string): string => `${replicaId}:hub`
 
 /** @returns null for a consumer not named by a replica */
 export function replicaOfConsumer(consumer: string): string | null {
-  return /^(.+):(?:\d+|primary|hub)$/s.exec(consumer)?.[1] ?? null
+  return /^(.+):hub$/s.exec(consumer)?.[1] ?? null
 }
 
-/** The group of one thread alone, for a broadcast subscriber. It ends with the thread. */
+/** The group of one replica alone, for a broadcast subscriber. It ends with the replica. */
 export const broadcastGroupOf = (subscriber: string, consumer: string): string => `${groupOf(subscriber)}@${consumer}`
 
 /** @returns the consumer of a broadcast group; null for a shared group */

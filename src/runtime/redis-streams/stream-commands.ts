@@ -55,7 +55,6 @@ export const SCRIPTS = {
   listDeadLetters: script('list-dead-letters-1'),
   replayDeadLetter: script('replay-dead-letter-2'),
   releaseDelayed: script('release-delayed-1'),
-  releaseAside: script('release-aside-2'),
 } as const
 
 /** For a `RedisClient`: a connection that has loaded them sends only their hashes. */

@@ -118,7 +118,7 @@ describe(NAME, () => {
     await post('/subscribe/retried', policy)
     await publish('retried', { n: 'retried', fails: true })
     const holder = async () => (await pending('retried', 'corners.Work.late'))[0]?.[1]
-    await soon(async () => (await holder()) === consumerOf(REPLICA, 'hub'), 'it waits')
+    await soon(async () => (await holder()) === consumerOf(REPLICA), 'it waits')
     await post('/unsubscribe/retried')
     await publish('beacon', { n: 1 })
     await soon(() => said('beacon').length === 2, 'it has waited long enough')
@@ -133,7 +133,7 @@ describe(NAME, () => {
     /** It was given out once since it was given back. */
     const isTaken = async () => {
       const [entry] = await pending('failing', 'corners.Work.failing')
-      return entry?.[1] === consumerOf(REPLICA, 'hub') && entry[3] === 1
+      return entry?.[1] === consumerOf(REPLICA) && entry[3] === 1
     }
     await soon(async () => said('failing').length === 1 && (await isTaken()), 'it waits')
     // Given out once more by each start: the last one would find a deadly one.
@@ -165,7 +165,7 @@ describe(NAME, () => {
       // One in hand of the former process, one that nobody has read.
       await broken()
       await redis.xreadgroup(
-        ...(['GROUP', 'corners.Work.quick', consumerOf(REPLICA, 0), 'STREAMS', streamOf('quick'), '>'] as const),
+        ...(['GROUP', 'corners.Work.quick', consumerOf(REPLICA), 'STREAMS', streamOf('quick'), '>'] as const),
       )
       await broken()
       await redis.xadd(streamOf('quick'), '*', ...entryOf('quick', { n: 3 }))

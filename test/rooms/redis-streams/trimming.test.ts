@@ -66,7 +66,7 @@ testOnStreams(
     })
     const remover = store.connect()
     const removing = (async () => {
-      const consumers = [0, 1, 2, 3].flatMap((lane) => ['a', 'b'].map((group) => ({ group, name: `gone:${lane}` })))
+      const consumers = [0, 1, 2, 3].flatMap((n) => ['a', 'b'].map((group) => ({ group, name: `gone${n}:hub` })))
       while (!isDone)
         await Promise.all(consumers.map(({ group, name }) => removeConsumer(remover, STREAM, group, name)))
     })()
@@ -74,7 +74,7 @@ testOnStreams(
     const reading = (['a', 'a', 'b', 'b'] as const).map(async (group, index) => {
       const reader = store.connect()
       while (seen[group].length < COUNT) {
-        const ids = await deliver(reader, STREAM, group, `gone:${index}`, 1 + Math.floor(Math.random() * 200))
+        const ids = await deliver(reader, STREAM, group, `gone${index}:hub`, 1 + Math.floor(Math.random() * 200))
         seen[group].push(...ids)
         if (ids.length > 0) assert.equal(await reader.command('xack', [STREAM, group, ...ids]), ids.length)
       }

@@ -1,5 +1,5 @@
 --[[
-  Moves due events of an older release into their streams.
+  Moves due events of an earlier checkout into their streams.
 
   KEYS[1] sorted set: packed id, stream and last key of the event, and the fields of its entry → when it is due
   ARGV[1] maximum number
