@@ -5,20 +5,29 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { Reminder, RepeatingTask } from '../../core/schedule/repeating-task.ts'
 import {
+  compareEntryIds,
   consumerOfBroadcast,
   EVENT_PREFIX,
   eventOf,
   GROUPS_SEEN,
   groupOfSeenField,
-  REMOVED,
+  idAfter,
   replicaKey,
   replicaOfConsumer,
   seenField,
 } from '../../runtime/redis-streams/keys.ts'
-import { listConsumers, listGroups, removeConsumer, SCRIPTS } from '../../runtime/redis-streams/stream-commands.ts'
+import {
+  type GroupInfo,
+  listConsumers,
+  listGroups,
+  removeConsumer,
+  SCRIPTS,
+} from '../../runtime/redis-streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { releaseDelayed } from './older-release.ts'
 
+/** Maximum number of pending entries counted after a cut. */
+const COUNTED_MAX = 10_000
 /** Age below which a stream without groups keeps its entries, milliseconds: a group may be about to be created. */
 const UNREAD_KEEP_MS = 10_000
 /** Time without a subscriber after which a group is destroyed, milliseconds. */
@@ -29,41 +38,68 @@ export const GROUP_UNSEEN_MS = 300_000
 /** Time without a trimmer that proves that no replica ran, milliseconds: a service keeps its groups while it is switched off. */
 const ABSENCE_MS = 600_000
 
+/** A group of a stream. */
 interface GroupRef {
   readonly stream: string
   readonly group: string
 }
 
-/** Entries cut from a stream although a group needed them. */
-interface Loss extends GroupRef {
+/** Entries the cap has cut although a group needed them. */
+interface Loss {
+  readonly group: string
   /** Approximate number of entries never delivered to it. */
   readonly missed: number
-  /** Approximate number of pending entries: they are lost if they fail now. */
+  /** Number of pending entries, at most COUNTED_MAX: they are lost if they fail now. */
   readonly inHand: number
-}
-
-interface Trimmed {
-  /** Number of entries no group needed. */
-  readonly trimmed: number
-  /** Number of entries cut by the cap. */
-  readonly cut: number
-  readonly losses: Loss[]
 }
 
 /**
  * Removes the entries no group needs any more: all before the oldest one pending or not yet delivered in any group.
- * Safe at any time, from any number of replicas.
- * @param maxLen the oldest entries above this number are cut, even when they are needed. Losses by this cap are always reported, losses by
- *   a MAXLEN of XADD only when the group is still behind the cut at the next call: so prefer this cap.
+ * Safe at any time, from any number of replicas: what a group needs only moves forward.
+ * @param maxLen above this number the oldest entries are cut, even when they are needed
+ * @returns the losses by this cut
  */
-export async function trimStream(redis: RedisClient, stream: string, maxLen?: number): Promise<Trimmed> {
-  const reply = await redis.run<[number, number, ...(readonly [string, number, number])[]]>(
-    SCRIPTS.trim,
-    [stream, REMOVED],
-    [maxLen ?? '', UNREAD_KEEP_MS],
-  )
-  const [trimmed, cut, ...losses] = reply
-  return { trimmed, cut, losses: losses.map(([group, missed, inHand]) => ({ stream, group, missed, inHand })) }
+export async function trimStream(redis: RedisClient, stream: string, maxLen?: number): Promise<Loss[]> {
+  const groups = await listGroups(redis, stream)
+  const needed = await Promise.all(groups.map((group) => oldestNeeded(redis, stream, group)))
+  // Without groups: one may be about to be created.
+  if (needed.length === 0) needed.push(`${Math.max(0, (await serverMs(redis)) - UNREAD_KEEP_MS)}`)
+  await redis.command('xtrim', [stream, 'MINID', '=', needed.sort(compareEntryIds)[0]!])
+  if (maxLen === undefined) return []
+  const cut = await redis.command<number>('xtrim', [stream, 'MAXLEN', '=', maxLen])
+  if (cut === 0) return []
+  const [first] = await redis.command<[id: string][]>('xrange', [stream, '-', '+', 'COUNT', 1])
+  const losses = await Promise.all(groups.map((group) => lossOf(redis, stream, group, cut, maxLen, first?.[0] ?? '+')))
+  return losses.filter(({ missed, inHand }) => missed > 0 || inHand > 0)
+}
+
+async function oldestNeeded(redis: RedisClient, stream: string, group: GroupInfo): Promise<string> {
+  const next = idAfter(group.lastDeliveredId)
+  if (group.pending === 0) return next
+  const [, oldest] = await redis.command<[count: number, oldest: string | null]>('xpending', [stream, group.name])
+  return oldest ?? next
+}
+
+/** @param first id of the first entry left */
+async function lossOf(
+  redis: RedisClient,
+  stream: string,
+  { name: group, pending, lastDeliveredId, lag }: GroupInfo,
+  cut: number,
+  left: number,
+  first: string,
+): Promise<Loss> {
+  // The lag may count entries cut earlier, which are no longer in the stream.
+  const isBehind = lag === null ? compareEntryIds(lastDeliveredId, first) < 0 : lag > left
+  const missed = isBehind ? Math.min(lag ?? Number.POSITIVE_INFINITY, left + cut) - left : 0
+  const args = [stream, group, '-', first === '+' ? first : `(${first}`, COUNTED_MAX]
+  const inHand = pending === 0 ? 0 : (await redis.command<unknown[]>('xpending', args)).length
+  return { group, missed, inHand }
+}
+
+/** The time of the server, milliseconds since the epoch. */
+async function serverMs(redis: RedisClient): Promise<number> {
+  return Number((await redis.command<[seconds: string]>('time', []))[0]) * 1000
 }
 
 /** Marks these groups as having a living subscriber. */
@@ -160,8 +196,7 @@ export class Trimmer {
   /** Trims every stream once. */
   async trim(): Promise<void> {
     await this.#eachStream(async (stream) => {
-      const { losses } = await trimStream(this.#redis, stream, this.#options.maxLen)
-      for (const { group, missed, inHand } of losses) {
+      for (const { group, missed, inHand } of await trimStream(this.#redis, stream, this.#options.maxLen)) {
         const message = `EVENT_BUS_STREAM_MAXLEN has cut entries of ${stream} that a subscriber had not finished: about ${missed} were never delivered`
         this.#options.log('ERROR', message, { group, missed, in_hand: inHand })
       }
@@ -196,7 +231,7 @@ export class Trimmer {
     await this.#eachStream(async (stream) => {
       const groups = await listGroups(this.#redis, stream)
       const found = await Promise.all(
-        groups.map(async (group): Promise<GroupConsumer[]> => {
+        groups.map(async ({ name: group }): Promise<GroupConsumer[]> => {
           const alone = consumerOfBroadcast(group)
           if (alone !== null) return [{ group, consumer: alone, isBroadcast: true, pending: 0 }]
           const consumers = await listConsumers(this.#redis, stream, group)

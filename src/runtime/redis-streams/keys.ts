@@ -12,6 +12,12 @@ function parts(id: string): [ms: number, number: number] {
   return [Number(id.slice(0, dash)), Number(id.slice(dash + 1))]
 }
 
+/** The lowest id after this one. */
+export function idAfter(id: string): string {
+  const [ms, number] = id.split('-')
+  return `${ms}-${BigInt(number!) + 1n}`
+}
+
 /**
  * Every name of the stream transport in the key-value store, and the functions that parse it.
  * One server, no cluster: scripts access keys they compute themselves.
@@ -25,8 +31,6 @@ const REPLICA_PREFIX = 'heddle:replica:'
 export const DEAD_STREAM = 'heddle:dead'
 /** Hash: `seenField` → time of the last mark by a subscribing replica, server time in milliseconds. */
 export const GROUPS_SEEN = 'heddle:groups'
-/** Hash: stream → number of removed entries at the trimmer's last look. */
-export const REMOVED = 'heddle:removed'
 
 /** Hash of the failed attempts of pending entries: `attemptField` → JSON. */
 export const attemptsOf = (event: string): string => `heddle:attempts:${event}`

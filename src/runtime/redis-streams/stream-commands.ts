@@ -42,12 +42,10 @@ const script = (name: string): RedisScript => readScript(new URL(`./commands/${n
 export const SCRIPTS = {
   lastId: script('last-id-1'),
   publishBatch: script('publish-batch-1'),
-  ensureGroup: script('ensure-group-1'),
   removeConsumer: script('remove-consumer-2'),
   renewEntries: script('renew-entries-1'),
   takeReplica: script('take-replica-1'),
   releaseReplica: script('release-replica-1'),
-  trim: script('trim-2'),
   markGroupsSeen: script('mark-groups-seen-1'),
   retireGroups: script('retire-groups-2'),
   destroyBroadcast: script('destroy-broadcast-2'),
@@ -70,8 +68,13 @@ interface ConsumerInfo {
 
 /** True for the server's error about a missing stream or group: the server was wiped, or the group was destroyed. */
 export function isNoGroup(fault: unknown): boolean {
+  return /\bNOGROUP\b|ERR no such key/i.test(answerOf(fault))
+}
+
+/** The server's own words; empty if the fault is not an answer of it. */
+function answerOf(fault: unknown): string {
   const { cause } = fault as { cause?: unknown }
-  return cause instanceof Error && /\bNOGROUP\b|ERR no such key/i.test(cause.message)
+  return cause instanceof Error ? cause.message : ''
 }
 
 /**
@@ -85,28 +88,50 @@ export async function ensureGroup(
   group: string,
   from: '$' | '0',
 ): Promise<boolean> {
-  return (await redis.run<number>(SCRIPTS.ensureGroup, [stream], [group, from])) === 1
-}
-
-/** The names of a stream's groups; empty if there is no such stream. */
-export async function listGroups(redis: RedisClient, stream: string): Promise<string[]> {
   try {
-    const reply = await redis.command<(string | number)[][]>('xinfo', ['GROUPS', stream])
-    return reply.map((fields) => String(fields[fields.indexOf('name') + 1]))
+    await redis.command('xgroup', ['CREATE', stream, group, from, 'MKSTREAM'])
+    return true
   } catch (fault) {
-    if (isNoGroup(fault)) return []
+    if (/^BUSYGROUP/.test(answerOf(fault))) return false
     throw fault
   }
 }
 
+/** A consumer group as the server knows it. */
+export interface GroupInfo {
+  readonly name: string
+  readonly pending: number
+  readonly lastDeliveredId: string
+  /** Entries it has not had; null if the server cannot tell. */
+  readonly lag: number | null
+}
+
+/** The groups of a stream; empty if there is no such stream. */
+export async function listGroups(redis: RedisClient, stream: string): Promise<GroupInfo[]> {
+  const groups = await rowsOf(redis, ['GROUPS', stream])
+  return groups.map((field) => ({
+    name: String(field('name')),
+    pending: Number(field('pending')),
+    lastDeliveredId: String(field('last-delivered-id')),
+    lag: field('lag') as number | null,
+  }))
+}
+
 /** Empty if there is no such stream or group. */
 export async function listConsumers(redis: RedisClient, stream: string, group: string): Promise<ConsumerInfo[]> {
+  const consumers = await rowsOf(redis, ['CONSUMERS', stream, group])
+  return consumers.map((field) => ({
+    name: String(field('name')),
+    pending: Number(field('pending')),
+    idleMs: Number(field('idle')),
+  }))
+}
+
+/** The rows of XINFO, each as a function of the field's name; empty if there is no such stream or group. */
+async function rowsOf(redis: RedisClient, args: string[]): Promise<((field: string) => unknown)[]> {
   try {
-    const reply = await redis.command<(string | number)[][]>('xinfo', ['CONSUMERS', stream, group])
-    return reply.map((fields) => {
-      const field = (name: string) => fields[fields.indexOf(name) + 1]
-      return { name: String(field('name')), pending: Number(field('pending')), idleMs: Number(field('idle')) }
-    })
+    const rows = await redis.command<unknown[][]>('xinfo', args)
+    return rows.map((row) => (field) => row[row.indexOf(field) + 1])
   } catch (fault) {
     if (isNoGroup(fault)) return []
     throw fault

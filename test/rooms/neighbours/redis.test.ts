@@ -90,12 +90,6 @@ const KINDS: Kind[] = [
     foreign: [['HSET', 'heddle:groups', 'heddle:event:others others.Plugin.on', 1]],
     huge: many((n) => ['HSET', 'heddle:groups', `heddle:event:others${n} others.Plugin.on`, 1]),
   },
-  {
-    key: 'heddle:removed',
-    malformed: [['HSET', 'heddle:removed', 'heddle:event:plain', 'odd']],
-    foreign: [['HSET', 'heddle:removed', 'heddle:event:others', 1]],
-    huge: many((n) => ['HSET', 'heddle:removed', `heddle:event:others${n}`, 1]),
-  },
 ]
 
 interface Seen {

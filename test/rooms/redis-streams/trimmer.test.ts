@@ -33,6 +33,7 @@ function trimmerFor(redis: RedisClient, { streams = [STREAM], ...more }: Options
   return { trimmer, reports }
 }
 
+const groupNames = async (redis: RedisClient) => (await listGroups(redis, STREAM)).map(({ name }) => name).toSorted()
 const lives = (redis: RedisClient, replica: string) => redis.command('set', [replicaKey(replica), 'x'])
 
 testOnStreams('a new group begins where it is told to, and one that is there keeps its place', async ({ redis }) => {
@@ -45,7 +46,7 @@ testOnStreams('a new group begins where it is told to, and one that is there kee
   assert.deepEqual(await deliver(redis, STREAM, 'g', 'c', 10), ids)
   assert.deepEqual(await deliver(redis, STREAM, 'late', 'c', 10), [])
   assert.deepEqual(await deliver(redis, STREAM, 'all', 'c', 10), ids)
-  assert.deepEqual((await listGroups(redis, STREAM)).toSorted(), ['all', 'g', 'late'])
+  assert.deepEqual(await groupNames(redis), ['all', 'g', 'late'])
   assert.deepEqual(await listGroups(redis, 'nothing'), [])
 })
 
@@ -96,7 +97,7 @@ testOnStreams(
       'living:hub',
       'lost:hub',
     ])
-    assert.deepEqual((await listGroups(redis, STREAM)).toSorted(), ['g', 'other@stranger', alone('living')].toSorted())
+    assert.deepEqual(await groupNames(redis), ['g', 'other@stranger', alone('living')].toSorted())
     assert.equal((await pendingOf(redis, STREAM, 'g')).length, 2)
     assert.equal(reports.length, 0)
   },
@@ -146,7 +147,7 @@ testOnStreams(
     assert.equal(reports.length, 2)
     assert.match(reports[1]![0], /for 7 days was deleted$/)
     assert.deepEqual(reports[1]![1], left)
-    assert.deepEqual((await listGroups(redis, STREAM)).toSorted(), ['few', 'left@a:hub', 'living'])
+    assert.deepEqual(await groupNames(redis), ['few', 'left@a:hub', 'living'])
     assert.equal(await redis.command('hexists', [GROUPS_SEEN, seenField(STREAM, 'left')]), 0)
     for (const group of ['living', 'left@a:hub']) await redis.command('xgroup', ['DESTROY', STREAM, group])
     await trimmer.trim()
