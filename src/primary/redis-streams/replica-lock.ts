@@ -1,5 +1,4 @@
 // Ensures one process for each replica id.
-
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -74,20 +73,16 @@ export class ReplicaLock {
       since: new Date().toISOString(),
     } satisfies Holder)
     const deadlineMs = performance.now() + this.#ttlMs + GRACE_MS
-    let dead = ''
     let leftMs = Number.POSITIVE_INFINITY
-    for (;;) {
-      const [holder, holderLeftMs] = await this.#take(dead)
-      if (holder === undefined) break
-      // The remaining time grows only when the holder renews it.
-      const isRenewed = holderLeftMs! > leftMs
-      if (isRenewed || performance.now() > deadlineMs) throw this.#taken(holder)
-      leftMs = holderLeftMs!
-      if (dead !== holder && isKnownDead(identityIn(holder))) {
-        dead = holder
-        leftMs = Number.POSITIVE_INFINITY
+    for (let holder = await this.#take(); holder !== this.#token; holder = await this.#take()) {
+      if (isKnownDead(identityIn(holder))) {
+        await this.#free(holder)
         continue
       }
+      const nowLeftMs = await this.#redis.command<number>('pttl', [replicaKey(this.#replicaId)])
+      // The remaining time grows only when the holder renews it.
+      if (nowLeftMs > leftMs || performance.now() > deadlineMs) throw this.#taken(holder)
+      leftMs = nowLeftMs
       await sleep(leftMs < 0 ? LOOK_MS : Math.max(1, Math.min(LOOK_MS, leftMs)))
     }
     this.#status = 'held'
@@ -99,17 +94,25 @@ export class ReplicaLock {
     clearInterval(this.#timer)
     if (this.#status !== 'held') return
     this.#status = 'released'
-    await this.#redis.run(SCRIPTS.releaseReplica, [replicaKey(this.#replicaId)], [this.#token])
+    await this.#free(this.#token)
   }
 
-  #take(dead: string): Promise<[holder?: string, leftMs?: number]> {
-    return this.#redis.run(SCRIPTS.takeReplica, [replicaKey(this.#replicaId)], [this.#token, this.#ttlMs, dead])
+  /** Takes the name if it is free. @returns the token of its holder */
+  async #take(): Promise<string> {
+    const args = [replicaKey(this.#replicaId), this.#token, 'NX', 'GET', 'PX', this.#ttlMs]
+    return (await this.#redis.command<string | null>('set', args)) ?? this.#token
+  }
+
+  #free(token: string): Promise<unknown> {
+    return this.#redis.run(SCRIPTS.freeReplica, [replicaKey(this.#replicaId)], [token])
   }
 
   async #renew(): Promise<void> {
     try {
-      const [holder] = await this.#take('')
-      if (holder === undefined || this.#status !== 'held') return
+      const holder = await this.#take()
+      // Should it have expired since, and another process have it, that process gets a little more time.
+      if (holder === this.#token) await this.#redis.command('pexpire', [replicaKey(this.#replicaId), this.#ttlMs])
+      if (holder === this.#token || this.#status !== 'held') return
       this.#status = 'lost'
       clearInterval(this.#timer)
       this.#options.onLost(identityIn<Holder>(holder))

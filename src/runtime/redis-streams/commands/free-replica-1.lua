@@ -1,5 +1,5 @@
 --[[
-  Gives a replica's name back.
+  Frees a replica's name.
 
   KEYS[1] key of the replica
   ARGV[1] token of its holder
