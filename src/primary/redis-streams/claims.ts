@@ -4,13 +4,7 @@ import type { BlackBox } from '../../contracts/registry.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { replicaKey, replicaOfConsumer } from '../../runtime/redis-streams/keys.ts'
-import {
-  type Entry,
-  ensureGroup,
-  isNoGroup,
-  listConsumers,
-  SCRIPTS,
-} from '../../runtime/redis-streams/stream-commands.ts'
+import { type Entry, isNoGroup, listConsumers, SCRIPTS } from '../../runtime/redis-streams/stream-commands.ts'
 import { identityIn, isKnownDead } from '../event-store/process-identity.ts'
 import type { StreamSettlements } from './settlements.ts'
 import type { ClaimedShare, StreamDeliveries } from './stream-deliveries.ts'
@@ -33,14 +27,14 @@ const CLAIM_EVERY_MAX_MS = 5000
 const BACK_MS = 2500
 /** Interval at which this process marks its groups as having a subscriber, milliseconds. */
 const SEEN_EVERY_MS = 60_000
-/** Maximum number of groups in a log line. */
-const SHOWN_MAX = 20
 
 interface ClaimsOptions extends StreamProcess {
   /** EVENT_BUS_CLAIM_IDLE_MS. */
   claimIdleMs: number
   /** The groups this process reads. */
   groups: () => readonly StreamGroup[]
+  /** Called for a group that is missing. */
+  lose: (group: StreamGroup) => void
   deliveries: StreamDeliveries
   settlements: StreamSettlements
 }
@@ -102,17 +96,12 @@ export class StreamClaims {
   }
 
   #shared(): StreamGroup[] {
-    return this.#options.groups().filter(({ isOpen, isBroadcast }) => isOpen && !isBroadcast)
+    return this.#options.groups().filter(({ state, isBroadcast }) => state === 'open' && !isBroadcast)
   }
 
   /** After an outage of the store, or the loss of its data, every entry looks idle: waits BACK_MS before claiming. */
   async reconnected(): Promise<void> {
     this.#notBeforeMs = steadyMs() + BACK_MS
-    const { redis } = this.#options
-    await this.#reporting(async (remade) => {
-      for (const { stream, name } of this.#shared())
-        if (await ensureGroup(redis, stream, name, '0')) remade.push(`${stream} ${name}`)
-    })
     await this.#renew(true)
   }
 
@@ -156,27 +145,7 @@ export class StreamClaims {
 
   async #claim(): Promise<void> {
     await this.#findPause()
-    await this.#reporting((remade) => this.#claimFromEach(remade))
-  }
-
-  /** Logs the groups that `work` found missing, even if it fails: no later call finds them missing. */
-  async #reporting(work: (remade: string[]) => Promise<void>): Promise<void> {
-    const remade: string[] = []
-    try {
-      await work(remade)
-    } finally {
-      if (remade.length > 0)
-        this.#options.log(
-          'WARNING',
-          `${remade.length} groups were missing from the key-value store and were created again: was it emptied, or did it start without its data?`,
-          { groups: remade.slice(0, SHOWN_MAX) },
-        )
-    }
-  }
-
-  /** @param remade receives the groups that were missing */
-  async #claimFromEach(remade: string[]): Promise<void> {
-    const { redis, mayBegin } = this.#options
+    const { mayBegin, lose } = this.#options
     for (const group of this.#shared()) {
       if (!mayBegin()) return
       if (group.room <= 0) continue
@@ -185,10 +154,7 @@ export class StreamClaims {
         await this.#claimFromDead(group)
       } catch (fault) {
         // One broken stream does not stop the work on the others; the trimmer reports it.
-        if (!isNoGroup(fault)) continue
-        // From the beginning: its entries are all newer than the loss. Besides, a request must find a subscriber.
-        await ensureGroup(redis, group.stream, group.name, '0')
-        remade.push(`${group.stream} ${group.name}`)
+        if (isNoGroup(fault)) lose(group)
       }
     }
   }

@@ -6,13 +6,12 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
-import { broadcastGroupOf, consumerOf, groupOf, streamOf } from '../../runtime/redis-streams/keys.ts'
+import { consumerOf, streamOf } from '../../runtime/redis-streams/keys.ts'
 import { retryWhile, ThreadPublisher } from '../../runtime/redis-streams/publisher.ts'
-import { ensureGroup } from '../../runtime/redis-streams/stream-commands.ts'
 import { RedisClient } from '../../stores/redis/client.ts'
 import { WriteProbe } from '../../stores/redis/write-probe.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type { Consumer, SubscriberThread } from '../events/consumer.ts'
+import type { SubscriberThread } from '../events/consumer.ts'
 import type { DeadLetters } from '../events/dead-letters.ts'
 import type { Hub } from '../events/hub.ts'
 import { StreamClaims } from './claims.ts'
@@ -20,16 +19,13 @@ import { ReplicaLock } from './replica-lock.ts'
 import { StreamSettlements } from './settlements.ts'
 import { StreamDeliveries } from './stream-deliveries.ts'
 import { StreamDriver } from './stream-driver.ts'
-import { StreamGroup, type StreamProcess } from './stream-group.ts'
-import { StreamReader, StreamWatch, WATCH_MS } from './stream-reader.ts'
-import { markGroupsSeen, Trimmer } from './trimmer.ts'
+import type { StreamProcess } from './stream-group.ts'
+import { isUnanswered, StreamReader } from './stream-reader.ts'
+import { Trimmer } from './trimmer.ts'
 
 /** Pause before a command refused by the store is repeated, milliseconds. */
 const RETRY_MS = 500
-/** A full group is read again once it has room for this many entries, or for fewer at the next check. */
-const ROOM_MIN = 16
-/** Interval of the checks for room, and at the start for open groups, milliseconds. */
-const LOOK_MS = 100
+/** Interval of the checks for open groups at the start, milliseconds. */
 const OPEN_LOOK_MS = 5
 
 export interface RedisLogOptions {
@@ -57,21 +53,15 @@ export class RedisLog {
   readonly #options: RedisLogOptions
   readonly #own: ThreadPublisher
   readonly #redis: RedisClient
-  readonly #blocking: RedisClient
+  /** For messages: of new entries, and replies. */
+  readonly #listening: RedisClient
   readonly #lock: ReplicaLock
   readonly #probe: WriteProbe
   readonly #settlements: StreamSettlements
   readonly #deliveries: StreamDeliveries
   readonly #claims: StreamClaims
   readonly #reader: StreamReader
-  readonly #watch: StreamWatch
   readonly #trimmer: Trimmer
-  /** By stream and name. A group stays when its subscribers leave: they may return while it has entries in hand. */
-  readonly #groups = new Map<string, StreamGroup>()
-  /** Groups being opened, each with the store's refusal; null: not refused. */
-  readonly #opening = new Map<StreamGroup, string | null>()
-  #timer: NodeJS.Timeout | undefined
-  #isChanged = false
   /** The store's refusal of this process's name, while the store answers. */
   #refusal: string | null = null
   #isBooted = false
@@ -92,7 +82,7 @@ export class RedisLog {
     const write = () => redis.command('set', [`heddle:probe:${replica}`, '1', 'PX', 1000])
     this.#probe = new WriteProbe({ refusals, write, log })
     // The connection of the primary logs the state of the store; this one would repeat it.
-    this.#blocking = new RedisClient(settings, { name: `heddle:${replica}:watch`, blockingMs: WATCH_MS, log: () => {} })
+    this.#listening = new RedisClient(settings, { name: `heddle:${replica}:listening`, log: () => {} })
     this.#lock = new ReplicaLock(redis, replica, { onLost: ({ host, pid }) => this.#lost(host, pid) })
 
     // ── publishing ──
@@ -100,6 +90,7 @@ export class RedisLog {
       settings,
       hub,
       own: this.#own,
+      listening: this.#listening,
       store: options.store,
       stored: options.stored,
     })
@@ -110,26 +101,25 @@ export class RedisLog {
     this.#settlements = new StreamSettlements({
       ...own,
       deadLetters: this.driver.inRedis,
-      onConfirmed: (group) => {
-        if (group.isFull && group.room >= ROOM_MIN) this.#reader.wake(group.stream)
-      },
+      onConfirmed: (group) => this.#reader.freed(group),
     })
     this.#deliveries = new StreamDeliveries({ ...own, hub, settlements: this.#settlements })
     this.#claims = new StreamClaims({
       ...own,
       claimIdleMs: settings.eventBusClaimIdleMs,
-      groups: () => [...this.#groups.values()],
+      groups: () => this.#reader.groups,
+      lose: (group) => this.#reader.lose(group),
       deliveries: this.#deliveries,
       settlements: this.#settlements,
     })
     this.#reader = new StreamReader({
       ...own,
+      hub,
+      listening: this.#listening,
       flush: this.#settlements.flush,
       take: (group, entry) => this.#deliveries.take(group, entry),
       claimOwn: (group) => this.#claims.claimOwn(group),
-      onChange: () => this.#watch.changed(),
     })
-    this.#watch = new StreamWatch(this.#blocking, redis, () => this.#reader)
     this.#trimmer = new Trimmer(redis, {
       streams: () => Object.keys(hub.topology()).map(streamOf),
       log,
@@ -188,18 +178,18 @@ export class RedisLog {
   }
 
   #begin(): void {
-    this.#redis.onUp(() => void this.#claims.reconnected().catch(() => {}))
-    this.#watch.start()
+    this.#redis.onUp(() => {
+      this.#reader.loseAll()
+      void this.#claims.reconnected().catch(() => {})
+    })
+    this.#reader.start()
     this.#probe.start()
     this.#claims.start()
     this.#trimmer.start()
-    this.#options.hub.onTopology = () => this.#topologyChanged()
-    this.#follow()
-    this.#timer = setInterval(() => this.#look(), LOOK_MS).unref()
   }
 
   #lost(host: string | undefined, pid: number | undefined): void {
-    void this.#endReading()
+    this.#endReading()
     const { settings, onReplicaLost } = this.#options
     onReplicaLost(
       `Process ${pid} on ${host} has taken the REPLICA_ID ${settings.replicaId} while this one stood still: give each replica a REPLICA_ID of its own`,
@@ -210,17 +200,11 @@ export class RedisLog {
   get fault(): string | null {
     if (this.#redis.fault !== null) return this.#redis.fault.message
     if (this.#isOpen) return this.#probe.reason
-    return this.#refusal ?? this.#groupRefusal ?? 'the groups of the event streams are not made yet'
-  }
-
-  /** The store's refusal to create a group, while it answers. */
-  get #groupRefusal(): string | null {
-    for (const refusal of this.#opening.values()) if (refusal !== null) return refusal
-    return null
+    return this.#refusal ?? this.#reader.refusal ?? 'the groups of the event streams are not made yet'
   }
 
   get #isOpen(): boolean {
-    return this.#lock.isHeld && this.#opening.size === 0 && !this.#isChanged
+    return this.#lock.isHeld && this.#reader.isOpen
   }
 
   /** True once all groups have been open: before that, this process should get no traffic. */
@@ -232,91 +216,11 @@ export class RedisLog {
   /** All plugins have booted. Resolves when all groups are open, or when the store is known to be unavailable or to refuse. */
   async opened(): Promise<void> {
     this.#isBooted = true
-    const isHopeful = (): boolean => this.#redis.fault === null && this.#groupRefusal === null && this.#refusal === null
+    const isHopeful = (): boolean =>
+      this.#redis.fault === null && this.#reader.refusal === null && this.#refusal === null
     await until(() => this.wasOpen || !isHopeful() || this.#isStopping, Number.POSITIVE_INFINITY, {
       checkMs: OPEN_LOOK_MS,
     })
-  }
-
-  // ── groups ────────────────────────────────────────────────────────────────
-
-  /** Handles all subscription changes of one turn of the loop together. */
-  #topologyChanged(): void {
-    if (this.#isChanged) return
-    this.#isChanged = true
-    setImmediate(() => this.#follow())
-  }
-
-  /** Reads exactly the groups with subscribers in the hub. */
-  #follow(): void {
-    this.#isChanged = false
-    if (!this.#mayBegin()) return
-    const present = new Set<StreamGroup>()
-    for (const consumer of this.#options.hub.workloads()) present.add(this.#groupOf(consumer))
-    for (const group of this.#groups.values()) if (group.consumer !== null && !present.has(group)) this.#close(group)
-  }
-
-  #groupOf(consumer: Consumer): StreamGroup {
-    const { event, group: subscriber, broadcast: isBroadcast } = consumer
-    const own = consumerOf(this.#options.settings.replicaId)
-    const name = isBroadcast ? broadcastGroupOf(subscriber, own) : groupOf(subscriber)
-    const stream = streamOf(event)
-    const key = `${stream} ${name}`
-    let group = this.#groups.get(key)
-    if (group === undefined) {
-      group = new StreamGroup({ event, stream, name, subscriber, isBroadcast })
-      this.#groups.set(key, group)
-    }
-    const isNew = group.consumer === null
-    group.consumer = consumer
-    if (isNew) void this.#open(group)
-    return group
-  }
-
-  async #open(group: StreamGroup): Promise<void> {
-    if (this.#opening.has(group)) return
-    this.#opening.set(group, null)
-    const isWanted = (): boolean => this.#mayBegin() && group.consumer !== null
-    let isCreated = false
-    const attempt = async (): Promise<void> => {
-      if (!isCreated) await this.#create(group)
-      isCreated = true
-      if (isWanted()) await this.#claims.claimOwn(group)
-    }
-    await retryWhile(isWanted, attempt, {
-      pauseMs: RETRY_MS,
-      onFault: (fault) => {
-        // A store that does not answer has not refused.
-        if (!isUnanswered(fault)) this.#opening.set(group, `${group.stream}: ${messageOf(fault)}`)
-      },
-    })
-    this.#opening.delete(group)
-    if (!isWanted()) return
-    group.isOpen = true
-    this.#reader.add(group)
-  }
-
-  async #create({ stream, name, isBroadcast }: StreamGroup): Promise<void> {
-    // Entries for threads of a former process have no recipient.
-    if (isBroadcast) await this.#redis.command('xgroup', ['DESTROY', stream, name]).catch(() => {})
-    await ensureGroup(this.#redis, stream, name, '$')
-    if (!isBroadcast) await markGroupsSeen(this.#redis, [{ stream, group: name }])
-  }
-
-  /** Its last subscriber here has left. */
-  #close(group: StreamGroup): void {
-    group.consumer = null
-    group.isOpen = false
-    this.#reader.remove(group)
-    // If this fails, the group ends with the replica.
-    if (group.isBroadcast) this.#redis.command('xgroup', ['DESTROY', group.stream, group.name]).catch(() => {})
-  }
-
-  /** No event reports that a plugin is resumed, or a lane starts or runs again. */
-  #look(): void {
-    for (const group of this.#groups.values()) {
-      if (group.isFull && group.room > 0) this.#reader.wake(group.stream)
-    }
   }
 
   // ── stop ──────────────────────────────────────────────────────────────────
@@ -325,20 +229,17 @@ export class RedisLog {
   async stopReading(deadlineMs: number): Promise<void> {
     this.#isStopping = true
     this.#options.hub.returnDelayed()
-    await this.#endReading()
+    this.#endReading()
     await until(() => this.#inHand === 0, Math.max(deadlineMs, steadyMs()))
   }
 
-  async #endReading(): Promise<void> {
+  #endReading(): void {
     this.#reader.stop()
     this.#claims.close()
-    await this.#watch.stop()
   }
 
   get #inHand(): number {
-    let sum = 0
-    for (const { size } of this.#groups.values()) sum += size
-    return sum
+    return this.#reader.groups.reduce((sum, { size }) => sum + size, 0)
   }
 
   /** Unconfirmed acknowledgements and dead letters. */
@@ -349,8 +250,8 @@ export class RedisLog {
   /** Gives back the remaining entries and the name, and closes the connections. */
   async close(): Promise<void> {
     this.#isStopping = true
-    clearInterval(this.#timer)
-    this.#claims.close()
+    this.#endReading()
+    this.driver.close()
     await this.#trimmer.stop()
     if (this.#redis.isReady) {
       try {
@@ -361,13 +262,13 @@ export class RedisLog {
       }
     }
     this.#settlements.close()
-    await Promise.all([this.#own.close(), this.#blocking.close(), this.driver.close()])
+    await Promise.all([this.#own.close(), this.#listening.close()])
   }
 
   async #release(): Promise<void> {
     if (!this.#lock.isHeld) return
     await Promise.all(
-      [...this.#groups.values()].map(async (group) => {
+      this.#reader.groups.map(async (group) => {
         const ids = group.entries.map(({ id }) => id)
         if (!group.isBroadcast) await this.#settlements.giveBack(group, ids)
         else await this.#redis.command('xgroup', ['DESTROY', group.stream, group.name])
@@ -377,4 +278,3 @@ export class RedisLog {
 }
 
 const isTaken = (error: unknown): boolean => error instanceof HeddleError && error.code === 'REPLICA_ID_TAKEN'
-const isUnanswered = (error: unknown): boolean => error instanceof HeddleError && error.code === 'KV_UNAVAILABLE'

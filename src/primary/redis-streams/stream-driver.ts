@@ -2,34 +2,28 @@
 import { randomBytes } from 'node:crypto'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { SYSTEM_CLOCK, type Timer } from '../../core/schedule/clock.ts'
 import { staysInStore } from '../../runtime/event-store/event-columns.ts'
 import { replyChannelOf, streamOf } from '../../runtime/redis-streams/keys.ts'
 import type { ThreadPublisher } from '../../runtime/redis-streams/publisher.ts'
 import { listGroups, type ReplyOutcome } from '../../runtime/redis-streams/stream-commands.ts'
-import { RedisClient } from '../../stores/redis/client.ts'
+import type { RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
 import type { DeadLetters } from '../events/dead-letters.ts'
+import type { Requester } from '../events/delivery.ts'
 import type { EventDriver } from '../events/event-driver.ts'
 import type { Hub } from '../events/hub.ts'
+import { awaitReply, replySettled } from '../events/queues.ts'
 import { CombinedDeadLetters } from './combined-dead-letters.ts'
 import { StreamDeadLetters } from './dead-letters.ts'
-
-interface OpenRequest {
-  readonly event: string
-  /** Groups that have not failed. */
-  open: number
-  resolve(json: string): void
-  reject(error: Error): void
-  readonly timer: NodeJS.Timeout
-}
 
 /** Open requests of this replica, answered by a subscriber on any replica. A reply sent while the connection is lost is lost as well. */
 class Replies {
   readonly #channel: string
-  /** A connection of its own, for listening only. */
   readonly #listening: RedisClient
-  readonly #open = new Map<number, OpenRequest>()
+  readonly #open = new Map<number, Requester>()
+  readonly #timers = new Set<Timer>()
   #lastNumber = 0
   #subscribed: Promise<unknown> | null = null
 
@@ -60,14 +54,12 @@ class Replies {
     }
     this.#lastNumber = (this.#lastNumber + 1) & 0x7fffffff
     const number = this.#lastNumber
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        this.#open.delete(number)
-        reject(new HeddleError('EVENT_BUS_REQUEST_TIMEOUT', `Nobody replied to ${event} within ${timeoutMs} ms`))
-      }, timeoutMs)
-      this.#open.set(number, { event, open: groups, resolve, reject, timer })
-      publish(`${this.#channel} ${number}`).catch((error: Error) => this.#take(number)?.reject(error))
+    const reply = awaitReply(SYSTEM_CLOCK, event, timeoutMs, this.#timers, (requester) => {
+      requester.open = groups
+      this.#open.set(number, requester)
     })
+    const published = publish(`${this.#channel} ${number}`).then(() => reply)
+    return Promise.race([reply, published]).finally(() => this.#open.delete(number))
   }
 
   #onMessage(message: string): void {
@@ -79,24 +71,14 @@ class Replies {
     }
     if (!Array.isArray(answer)) return
     const [number, outcome, text] = answer
-    if (outcome === 'reply') this.#take(number)?.resolve(text)
-    else {
-      const request = this.#open.get(number)
-      if (request === undefined || --request.open > 0) return
-      this.#take(number)?.reject(new HeddleError('EVENT_HANDLER_FAILED', text))
-    }
-  }
-
-  #take(number: number): OpenRequest | undefined {
-    const request = this.#open.get(number)
-    if (request === undefined) return undefined
-    this.#open.delete(number)
-    clearTimeout(request.timer)
-    return request
+    const requester = this.#open.get(number)
+    if (requester === undefined) return
+    if (outcome === 'reply') requester.reply(text)
+    else replySettled(requester, text)
   }
 
   close(): void {
-    for (const { timer } of this.#open.values()) clearTimeout(timer)
+    for (const timer of this.#timers) SYSTEM_CLOCK.cancel(timer)
     this.#open.clear()
   }
 }
@@ -104,6 +86,8 @@ class Replies {
 export interface StreamDriverOptions {
   settings: Settings
   own: ThreadPublisher
+  /** A connection of its own, for listening only. */
+  listening: RedisClient
   hub: Hub
   /** Stores an event in the database. */
   store: (event: EventFrame, origin: SubscriberThread | null) => Promise<void>
@@ -116,20 +100,17 @@ export class StreamDriver implements EventDriver {
   readonly #options: StreamDriverOptions
   readonly inRedis: StreamDeadLetters
   readonly deadLetters: CombinedDeadLetters
-  readonly #listening: RedisClient
   readonly #replies: Replies
 
   constructor(options: StreamDriverOptions) {
     this.#options = options
-    const { settings, hub, own, stored } = options
+    const { settings, hub, own, listening, stored } = options
     this.inRedis = new StreamDeadLetters(own.redis, {
       maxBytes: settings.eventBusMaxDeadBytes,
       onCut: (deadLetters) => hub.deadLetters.dropped.add(deadLetters),
     })
     this.deadLetters = new CombinedDeadLetters(this.inRedis, stored)
-    // The primary's own connection logs the state of the store; this one would repeat it.
-    this.#listening = new RedisClient(settings, { name: `heddle:${settings.replicaId}:replies`, log: () => {} })
-    this.#replies = new Replies(this.#listening, settings.replicaId)
+    this.#replies = new Replies(listening, settings.replicaId)
   }
 
   async publish(event: EventFrame, origin: SubscriberThread | null): Promise<void> {
@@ -151,8 +132,7 @@ export class StreamDriver implements EventDriver {
   }
 
   /** Ends open requests without a reply. */
-  async close(): Promise<void> {
+  close(): void {
     this.#replies.close()
-    await this.#listening.close()
   }
 }

@@ -1,4 +1,10 @@
 // A consumer group as this process reads it, and the entries in hand.
+//
+//   closed → new   a subscriber came
+//   new → open     the store has the group, and entries of a former process of this name are claimed
+//   open → lost    a read failed, or the connection was lost: the answers of reads may be missing
+//   lost → open    the store has the group again, and the entries of missing answers are claimed
+//   … → closed     the last subscriber here has left
 import type { LogLevel } from '../../contracts/logger.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
@@ -18,6 +24,8 @@ const BATCH_MIN = 16
 const BATCH_MAX = 128
 /** Number of entries in hand above which a process reads few at a time: the rest is for others. */
 const MANY = 512
+/** Approximate characters of one read, estimated from the largest payload of the previous one. */
+const READ_MAX_CHARS = 8 << 20
 
 /** This process as the streams know it. */
 export interface StreamProcess {
@@ -53,8 +61,6 @@ export class TakenEntry implements EventSource {
   readonly id: string
   /** Of its payload. */
   readonly chars: number
-  /** Index among the entries of its group; -1: removed. */
-  place = -1
   /** Time of its last renewal in the store, by the steady clock. */
   renewedMs = steadyMs()
   /** True when the store has attempts of it: failed ones, or the start of an event with expiry. */
@@ -118,17 +124,26 @@ export class StreamGroup {
   readonly isBroadcast: boolean
   /** State of an entry without attempts. */
   readonly firstShares: readonly Share[]
-  /** The hub's consumer; null while nobody here subscribes. */
+  state: 'closed' | 'new' | 'open' | 'lost' = 'closed'
+  /** Why the store refuses to make it; null if it has not refused. */
+  refusal: string | null = null
+  /** The hub's consumer; null while closed. */
   consumer: Consumer | null = null
-  /** True when the group exists and entries of a former process in it are claimed. */
-  isOpen = false
+  /** Idle; reading, until a read finds nothing; `again`: entries may have come since the last read was sent. */
+  reading: 'no' | 'yes' | 'again' = 'no'
+  /** Time of the last read, by the steady clock. */
+  readMs = 0
   /** True when there was no room at its last read. */
   isFull = false
   /** Requested entries on their way from the store. */
   arriving = 0
+  /** Length of the largest payload of the last read. */
+  largestChars = 1
+  /** Ends its subscription to the stream's channel. */
+  unsubscribe: (() => void) | null = null
   /** Entries with an unsent acknowledgement. */
   acknowledged: TakenEntry[] = []
-  readonly #entries: TakenEntry[] = []
+  readonly #entries = new Map<string, TakenEntry>()
   #chars = 0
   #batch = BATCH_MIN
 
@@ -143,45 +158,40 @@ export class StreamGroup {
   }
 
   get size(): number {
-    return this.#entries.length
+    return this.#entries.size
   }
 
   get entries(): readonly TakenEntry[] {
-    return this.#entries
+    return [...this.#entries.values()]
   }
 
   has(id: string): boolean {
-    return this.#entries.some((entry) => entry.id === id)
+    return this.#entries.has(id)
   }
 
   add(entry: TakenEntry): void {
-    entry.place = this.#entries.push(entry) - 1
+    this.#entries.set(entry.id, entry)
     this.#chars += entry.chars
   }
 
   /** @returns false if it had been removed before */
   remove(entry: TakenEntry): boolean {
-    const { place } = entry
-    if (place < 0) return false
-    entry.place = -1
+    if (!this.#entries.delete(entry.id)) return false
     this.#chars -= entry.chars
-    const last = this.#entries.pop()!
-    if (last === entry) return true
-    this.#entries[place] = last
-    last.place = place
     return true
   }
 
   /** Number of entries this process may still take; 0 or less: none. */
   get room(): number {
     const { consumer } = this
-    if (!this.isOpen || consumer === null || this.#chars >= HELD_MAX_CHARS || !consumer.hasFreeThread) return 0
+    if (this.state !== 'open' || consumer === null || this.#chars >= HELD_MAX_CHARS || !consumer.hasFreeThread) return 0
     return mostOf(consumer) - this.size - this.arriving
   }
 
   /** Number of entries of the next read. */
   get wanted(): number {
-    return Math.min(this.room, this.size < MANY ? this.#batch : BATCH_MIN)
+    const count = Math.min(this.room, this.size < MANY ? this.#batch : BATCH_MIN)
+    return Math.min(count, Math.max(1, Math.floor(READ_MAX_CHARS / this.largestChars)))
   }
 
   /** Entries have come after a pause. */

@@ -9,7 +9,7 @@ import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { EventNames, type Publisher } from '../events/publication.ts'
 import { encodeEntry } from './entry.ts'
 import { streamOf } from './keys.ts'
-import { SCRIPTS, STREAM_SCRIPTS } from './stream-commands.ts'
+import { ring, SCRIPTS, STREAM_SCRIPTS } from './stream-commands.ts'
 
 interface RetryOptions {
   /** Pause between two attempts, milliseconds. */
@@ -109,7 +109,7 @@ export class ThreadPublisher implements Publisher {
       const publication = { frame, resolve, reject }
       const fields = encodeEntry(frame, this.#options.settings.replicaId, replyTo)
       if (replyTo === null) this.#add(publication, fields)
-      else this.#settle([publication], this.redis.command('xadd', [streamOf(frame.event), '*', ...fields]))
+      else this.#settle([publication], this.#addOne(streamOf(frame.event), fields))
     })
   }
 
@@ -143,7 +143,13 @@ export class ThreadPublisher implements Publisher {
     batch.args = []
     batch.chars = 0
     if (publications.length > 1) this.#settle(publications, redis.run(SCRIPTS.publishBatch, [stream], args))
-    else this.#settle(publications, redis.command('xadd', [stream, '*', 'e', args[0]!, 'p', args[1]!]))
+    else this.#settle(publications, this.#addOne(stream, ['e', args[0]!, 'p', args[1]!]))
+  }
+
+  #addOne(stream: string, fields: string[]): Promise<unknown> {
+    const added = this.redis.command('xadd', [stream, '*', ...fields])
+    ring(this.redis, stream)
+    return added
   }
 
   /** @param sent resolves with the numbers and errors of failed publications, when several are sent together */

@@ -25,9 +25,10 @@ export async function readGroup(
   return streams?.[0]?.[1] ?? []
 }
 
-/** Id of the newest entry the stream has ever had; 0-0 if none. */
-export const lastEntryId = (redis: RedisClient, stream: string): Promise<string> =>
-  redis.run<string>(SCRIPTS.lastId, [stream], [])
+/** Tells the processes that read a stream of its new entry. If the message is lost, they read it a second later. */
+export function ring(redis: RedisClient, stream: string): void {
+  redis.command('publish', [stream, '']).catch(() => {})
+}
 
 /** @param replyTo `<channel> <number>` */
 export async function reply(redis: RedisClient, replyTo: string, outcome: ReplyOutcome, text: string): Promise<void> {
@@ -40,7 +41,6 @@ const script = (name: string): RedisScript => readScript(new URL(`./commands/${n
 
 /** The scripts of the stream transport. The server runs each in one step. */
 export const SCRIPTS = {
-  lastId: script('last-id-1'),
   publishBatch: script('publish-batch-1'),
   removeConsumer: script('remove-consumer-2'),
   renewEntries: script('renew-entries-1'),

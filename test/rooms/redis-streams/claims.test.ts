@@ -24,25 +24,18 @@ const IDLE_MS = 200
 async function processOn(
   redis: RedisClient,
   t: { after(end: () => void): void },
-  { lanes = 1, isBroadcast = false, others = [] as readonly string[] } = {},
+  { lanes = 1, isBroadcast = false } = {},
 ) {
   const begun: string[] = []
-  const told: string[] = []
   let mayBegin = true
-  /** Looks at groups until the lease is lost. */
-  let looksLeft = Number.POSITIVE_INFINITY
   const hub = { take: ({ id }: { id: string }) => begun.push(id), record: () => {} } as unknown as Hub
   const group = new StreamGroup({ event: EVENT, stream: STREAM, name: 'g', subscriber: 'g', isBroadcast })
-  const more = others.map(
-    (name) => new StreamGroup({ event: EVENT, stream: STREAM, name, subscriber: name, isBroadcast }),
-  )
-  for (const other of more) other.isOpen = true
   const consumer = new Consumer(EVENT, 'g', {}, [])
   for (let n = 0; n < lanes; n++) consumer.addInstance(instanceOf(fakeThread()))
   group.consumer = consumer
-  group.isOpen = true
+  group.state = 'open'
   const own = { redis, replica: 'me', consumer: 'me:hub', isOurs: () => true, mayBegin: () => mayBegin }
-  const log = (_: string, message: string) => void told.push(message)
+  const log = () => {}
   const settlements = new StreamSettlements({
     ...own,
     deadLetters: new StreamDeadLetters(redis, { onCut: () => {} }),
@@ -53,10 +46,10 @@ async function processOn(
   const claims = new StreamClaims({
     ...own,
     claimIdleMs: IDLE_MS,
-    groups: () => [group, ...more],
+    groups: () => [group],
+    lose: () => {},
     deliveries,
     settlements,
-    mayBegin: () => mayBegin && looksLeft-- > 0,
     log,
   })
   t.after(() => {
@@ -70,10 +63,7 @@ async function processOn(
     mayBegin = false
   }
   await ensureGroup(redis, STREAM, 'g', '0')
-  const loseLeaseAfter = (looks: number): void => {
-    looksLeft = looks
-  }
-  return { begun, claims, group, read, stop, told, loseLeaseAfter }
+  return { begun, claims, group, read, stop }
 }
 
 async function publish({ redis }: Store, count: number): Promise<void> {
@@ -125,27 +115,4 @@ testOnStreams('nothing is claimed right after the clock of the store was set for
   await new Promise((resolve) => setTimeout(resolve, 5 * IDLE_MS))
   assert.deepEqual(begun, [])
   await until(() => begun.length > 0, 'it is claimed later')
-})
-
-const GONE = /^1 groups were missing from the key-value store/
-
-testOnStreams('claims: a missing group is reported when the process loses its lease right after', async (store, t) => {
-  const { redis } = store
-  const { claims, told, loseLeaseAfter } = await processOn(redis, t, { others: ['second'] })
-  await redis.command('del', [STREAM])
-  // One for the group, one for its first claim.
-  loseLeaseAfter(2)
-  claims.start()
-  await until(() => told.length > 0, 'the report')
-  assert.match(told[0]!, GONE)
-})
-
-testOnStreams('claims: a missing group is reported when a reconnection finds it', async (store, t) => {
-  const { redis } = store
-  const { claims, told } = await processOn(redis, t)
-  await claims.reconnected()
-  assert.deepEqual(told, [])
-  await redis.command('del', [STREAM])
-  await claims.reconnected()
-  assert.match(told[0]!, GONE)
 })

@@ -1,5 +1,5 @@
 --[[
-  Adds events to a stream.
+  Adds events to a stream, and tells those who listen on the channel of its name.
 
   KEYS[1] stream
   ARGV    envelope and payload of each event, alternating
@@ -15,4 +15,5 @@ for n = 1, #ARGV, 2 do
     failed[#failed + 1] = added.err
   end
 end
+redis.pcall('PUBLISH', KEYS[1], '')
 return failed
