@@ -5,13 +5,13 @@ import type { Horizon } from './horizon.ts'
 import type { Reader } from './reader.ts'
 import type { Slots } from './slots.ts'
 
-/** New rows behind the cursors, at a new place and at an old one, and the groups with unread rows. */
+/** New rows behind the cursors, at a new place and at an old one, and the groups with unread rows. For `+ 0` see PAGE in server-store.ts. */
 const LATE = `SELECT d.grp, d.slot, d.seq, coalesce(d.place, d.seq) AS place, d.key FROM unnest($2::int[], $3::bigint[]) AS c (grp, after)
     JOIN heddle_delivery AS d ON d.grp = c.grp AND coalesce(d.place, d.seq) <= c.after AND coalesce(d.place, d.seq) > $1::bigint WHERE d.due_ms = 0
   UNION ALL
   SELECT d.grp, d.slot, d.seq, d.place, d.key FROM unnest($2::int[], $3::bigint[]) AS c (grp, after)
-    JOIN heddle_delivery AS d ON d.grp + 0 = c.grp AND d.seq > $1::bigint AND d.place <= c.after AND d.place <= $1::bigint
-    WHERE d.place IS NOT NULL AND d.due_ms = 0
+    JOIN heddle_delivery AS d ON d.grp = c.grp AND d.seq > $1::bigint AND d.place <= c.after AND d.place <= $1::bigint
+    WHERE d.place IS NOT NULL AND d.due_ms + 0 = 0
   UNION ALL
   SELECT c.grp, 0, 0, 0, NULL FROM unnest($2::int[], $3::bigint[]) AS c (grp, after) WHERE EXISTS (
     SELECT 1 FROM heddle_delivery AS d WHERE d.grp = c.grp AND coalesce(d.place, d.seq) > c.after AND d.due_ms = 0)`

@@ -69,7 +69,8 @@ export interface NewGroup {
 /**
  * The rows of some slots, or of all, in one order: owners of other slots read the same part of the index. The last line shows the state
  * at the same moment: the numbers (as `seq`, `id` and `event`), the unsettled rows behind the cursor, new ones and new ones at an old
- * place (`envelope`; with `+ 0` by an index of `seq`), and whether rows wait to be assigned (`payload`).
+ * place (`envelope`), and whether rows wait to be assigned (`payload`). With `due_ms + 0` the index of the order, in which a group may have
+ * any number of rows, cannot be chosen for rows at an old place: a plan made for an empty table would read all of them.
  */
 const PAGE = `(SELECT ${COLUMNS} FROM heddle_delivery
     WHERE grp = $1 AND ${ORDER} > $2 AND due_ms = 0 AND ($6::boolean OR slot = ANY($5::int[])) ORDER BY ${ORDER} LIMIT $3)
@@ -77,7 +78,7 @@ const PAGE = `(SELECT ${COLUMNS} FROM heddle_delivery
     coalesce((SELECT string_agg(CAST(seq AS text), ',') FROM (
       SELECT seq FROM heddle_delivery WHERE grp = $1 AND slot = ANY($5::int[]) AND ${ORDER} > $4 AND ${ORDER} <= $2 AND due_ms = 0
       UNION ALL SELECT seq FROM heddle_delivery
-        WHERE grp + 0 = $1 AND slot = ANY($5::int[]) AND seq > $4 AND place IS NOT NULL AND place <= $4 AND place <= $2 AND due_ms = 0) AS behind), ''),
+        WHERE grp = $1 AND slot = ANY($5::int[]) AND seq > $4 AND place IS NOT NULL AND place <= $4 AND place <= $2 AND due_ms + 0 = 0) AS behind), ''),
     CASE WHEN ${HAS_ASSIGNABLE} THEN 'some' ELSE '' END, NULL, NULL, NULL FROM ${HORIZON.from}`
 
 export interface ServerStoreParts {
