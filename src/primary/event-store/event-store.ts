@@ -253,7 +253,8 @@ export class EventStore {
     this.hand.lastBefore = await store.lastSeq()
     if (!this.#hasNotedStart && this.#members === null) await store.noteStart(GROUP_MAX, KEY_MAX)
     this.#hasNotedStart = true
-    await this.#rows.first()
+    // A server takes a second for a million rows: there the first look counts them.
+    if (this.#members === null) await this.#rows.first()
     await this.groups.load()
     if (this.#members === null) for (const { seq, sinceMs } of await store.replays()) this.hand.replaying(seq, sinceMs)
     if (this.#isEnded) return

@@ -40,7 +40,7 @@ export class RowCount {
     this.tell()
   }
 
-  /** Counts at the start. */
+  /** Counts at the start, on a file. */
   async first(): Promise<void> {
     this.#rows = await this.#parts.store.count()
   }

@@ -6,7 +6,7 @@ import { storedFindingLike } from '../../simulation/stored/batch.ts'
 import { ASSERTED_PLANTED } from '../../simulation/stored/planted.ts'
 
 /** Each is found in one of this many seeds. */
-const SEEDS = 150
+const SEEDS = 300
 
 for (const planted of ASSERTED_PLANTED) {
   test(`EVENT_STORE_BROKEN is reported when ${planted.what}`, async () => {
