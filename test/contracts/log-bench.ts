@@ -26,12 +26,19 @@ export interface Place {
   server: LogStore['server']
 }
 
-/** @param makePlace makes an empty one; null where there is no such server. It ends with its owner */
-export function benchOn(owner: Owner, makePlace: (owner: Owner, hasOwnServer: boolean) => Promise<Place | null>) {
+/**
+ * @param makePlace makes an empty one; null where there is no such server. It ends with its owner
+ * @param domains further ones of its processes
+ */
+export function benchOn(
+  owner: Owner,
+  makePlace: (owner: Owner, hasOwnServer: boolean) => Promise<Place | null>,
+  domains: readonly string[] = [],
+) {
   let shared: Promise<LogStore | null> | null = null
   const storeOf = async (of: Owner, hasOwnServer: boolean, env = {}): Promise<LogStore | null> => {
     const place = await makePlace(of, hasOwnServer)
-    return place === null ? null : storeOn(of, { ...place, env: { ...place.env, ...env } })
+    return place === null ? null : storeOn(of, { ...place, env: { ...place.env, ...env } }, domains)
   }
   return {
     /** One for all rules that end nothing, with several lanes. */
@@ -44,14 +51,14 @@ export function benchOn(owner: Owner, makePlace: (owner: Owner, hasOwnServer: bo
   }
 }
 
-async function storeOn(owner: Owner, place: Place): Promise<LogStore> {
+async function storeOn(owner: Owner, place: Place, domains: readonly string[]): Promise<LogStore> {
   const folder = temporaryFolder(owner)
   const path = join(folder, 'notes')
   let first: Promise<LogProcess> | null = null
   const open = async (name: string, { without = undefined, env = {} }: OpenOptions = {}): Promise<LogProcess> => {
     const own = { LOG_NOTES: path, LOG_NAME: name, LOG_WITHOUT: without ?? '', REPLICA_ID: name, LANE_ENV }
     const base = { SQLITE_PATH: join(folder, 'service.db'), ...place.env, ...own, ...env }
-    return processOf(name, await startHeddle(owner, { domains: [DOMAINS], lanes: 1, env: base }))
+    return processOf(name, await startHeddle(owner, { domains: [DOMAINS, ...domains], lanes: 1, env: base }))
   }
   return {
     open: (name, options) => {

@@ -38,6 +38,8 @@ export interface Note {
   parent: string | null
   process: string
   thread: number
+  /** Milliseconds since the epoch. */
+  atMs: number
 }
 
 /** A process with the hub and the log, as a test and an operator use it. */

@@ -4,26 +4,34 @@
  */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { keyColumnOf } from '../../../src/runtime/event-store/event-columns.ts'
+import { slotOf } from '../../../src/runtime/event-store/server-tables.ts'
 import { benchOn } from '../../contracts/log-bench.ts'
+import { assertEffectsOnce, assertOneOwner, type LeaseEnd } from '../../contracts/log-judge.ts'
 import { POSTGRES } from '../../contracts/log-kinds.ts'
 import { assertOrder, handled, isEmpty, orderOf, pause, underLoad, waitFor } from '../../contracts/log-rule.ts'
 import type { LogProcess, LogStore } from '../../contracts/log-store.ts'
 import { SEED, seededRandom } from '../../support/random.ts'
+import { type Query, rowsOfServer } from '../../support/rows.ts'
 
 const MINUTES = Number(process.env.FAULT_MINUTES ?? 0)
 /** Accepted between two faults, at least. */
 const ACCEPTED_BETWEEN = 60
 /** A process that stands still for longer than its lease of 10 s has lost its slots. */
 const FROZEN_MS = [3000, 14_000]
+/** From then on others may take the slots of a process that stands still: its lease, less the time since it was renewed. */
+const LEASE_MS = 8000
 const PATIENCE_MS = 120_000
+const EFFECTS = fileURLToPath(new URL('../../contracts/effects', import.meta.url))
 
 interface World {
   readonly log: LogStore
   readonly living: LogProcess[]
   /** A whole number below another one. */
   readonly random: (below: number) => number
-  /** Names of processes whose handlers may begin again elsewhere. */
-  readonly excused: Set<string>
+  /** Of processes whose handlers may begin again elsewhere. */
+  readonly ends: Map<string, LeaseEnd>
   started: number
 }
 
@@ -39,8 +47,9 @@ function takeOne({ living, random }: World): LogProcess {
 const FAULTS: Record<string, (world: World) => Promise<void>> = {
   'a process is killed': async (world) => {
     const victim = takeOne(world)
-    world.excused.add(victim.name)
+    const lostMs = Date.now()
     await victim.crash()
+    world.ends.set(victim.name, { lostMs, overMs: Date.now() + 1 })
     await startOne(world)
   },
   'a process stands still for a while': async (world) => {
@@ -61,9 +70,10 @@ const FAULTS: Record<string, (world: World) => Promise<void>> = {
   },
   'a process stands still for longer than its lease': async (world) => {
     const victim = takeOne(world)
-    world.excused.add(victim.name)
+    const lostMs = Date.now() + LEASE_MS
     victim.freeze()
     await pause(FROZEN_MS[1]!)
+    world.ends.set(victim.name, { lostMs, overMs: Date.now() })
     victim.thaw()
     // Others have its slots: it ends with status 75, and whatever restarts it starts the next one.
     await waitFor(world.log, () => victim.isGone, 'a process that was taken over to end')
@@ -71,12 +81,19 @@ const FAULTS: Record<string, (world: World) => Promise<void>> = {
   },
 }
 
-test('nothing that was accepted is lost, and each key keeps its order, whatever three processes and the server do', async (t: TestContext) => {
-  const store = await benchOn({ after: (end) => t.after(end) }, (owner) => POSTGRES.place(owner, true)).own(t, true)
+test('nothing that was accepted is lost or has its effect twice, each key keeps its order, and a slot has one owner, whatever three processes and the server do', async (t: TestContext) => {
+  let rows: Query | undefined
+  const owner = { after: (end: () => Promise<void>) => t.after(end) }
+  const placeOf = async (of: typeof owner) => {
+    const place = await POSTGRES.place(of, true)
+    if (place !== null) rows = rowsOf(of, place.env)
+    return place
+  }
+  const store = await benchOn(owner, placeOf, [EFFECTS]).own(t, true)
   if (store === null) return t.skip('there is no such server')
   const log = { ...store, patienceMs: PATIENCE_MS }
   t.diagnostic(`SEED=${SEED}`)
-  const world: World = { log, living: [], random: seededRandom(SEED), excused: new Set(), started: 0 }
+  const world: World = { log, living: [], random: seededRandom(SEED), ends: new Map(), started: 0 }
   await Promise.all([startOne(world), startOne(world), startOne(world)])
   const untilMs = performance.now() + MINUTES * 60_000
   const names = Object.keys(FAULTS)
@@ -91,13 +108,34 @@ test('nothing that was accepted is lost, and each key keeps its order, whatever 
     }
   })
   await handled(log, 'faults', 'work', ids)
+  await isEmpty(log)
+  const notes = orderOf(log, 'faults', 'work')
   const accepted = new Set(ids)
   assertOrder(
-    orderOf(log, 'faults', 'work').filter(({ id }) => accepted.has(id)),
-    [...world.excused],
+    notes.filter(({ id }) => accepted.has(id)),
+    [...world.ends.keys()],
   )
-  await isEmpty(log)
-  const begun = orderOf(log, 'faults', 'work').filter(({ what }) => what === 'begin').length
-  t.diagnostic(`${ids.length} events accepted, ${begun} begun, ${faults} faults, ${world.started} processes`)
+  const keys = [...new Set(notes.map(({ key }) => key!))]
+  assertOneOwner(notes, await slotsOf(rows!, keys), world.ends)
+  const effects = (await rows!<{ event_id: string }>('SELECT event_id FROM effects')).map(({ event_id }) => event_id)
+  assertEffectsOnce(effects, ids)
+  const begun = notes.filter(({ what }) => what === 'begin').length
+  t.diagnostic(
+    `${ids.length} events accepted, ${begun} begun, ${effects.length} effects, ${faults} faults, ${world.started} processes`,
+  )
   assert.ok(begun >= ids.length)
 })
+
+function rowsOf(owner: Parameters<typeof rowsOfServer>[0], env: Record<string, string>): Query {
+  const { RDB_HOST, RDB_PORT, RDB_USER, RDB_PASSWORD, RDB_DATABASE } = env
+  const access = { host: RDB_HOST, port: Number(RDB_PORT), user: RDB_USER, password: RDB_PASSWORD }
+  return rowsOfServer(owner, { ...access, database: RDB_DATABASE } as Parameters<typeof rowsOfServer>[1])
+}
+
+/** By key, as PostgreSQL counts. */
+async function slotsOf(rows: Query, keys: readonly string[]): Promise<(key: string) => number> {
+  const list = keys.map((key) => `'${keyColumnOf(key)}'`).join()
+  const found = await rows<{ slot: number }>(`SELECT ${slotOf('k.key')} AS slot FROM unnest(ARRAY[${list}]) AS k (key)`)
+  const slots = new Map(keys.map((key, n) => [key, Number(found[n]!.slot)]))
+  return (key) => slots.get(key)!
+}

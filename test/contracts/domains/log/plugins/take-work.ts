@@ -120,7 +120,8 @@ export default class TakeWork extends Plugin {
   async #do(group: string, payload: Payload, { id, parent_id, attempt }: EventMeta): Promise<void> {
     const { tag, n, key, course = [] } = payload as unknown as Work
     const note = (what: string): void => {
-      const line = { what, group, tag, n, key, id, attempt, parent: parent_id, process: LOG_NAME, thread: threadId }
+      const where = { process: LOG_NAME, thread: threadId, atMs: Date.now() }
+      const line = { what, group, tag, n, key, id, attempt, parent: parent_id, ...where }
       appendFileSync(LOG_NOTES, `${JSON.stringify(line)}\n`)
     }
     note('begin')
