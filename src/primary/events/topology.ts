@@ -6,13 +6,19 @@ import { Consumer, type SubscriberInstance, type SubscriberThread } from './cons
 /** One event name: its consumers, its emitters, its count. */
 export class Topic {
   consumers: Consumer[] = []
-  /** Names of the subscribing plugins. Each change makes a new list: a trace record keeps the list of its time. */
-  subscribers: readonly string[] = []
   readonly emitters = new Set<string>()
   fireCount = 0
+  #subscribers: readonly string[] | null = null
 
+  /** Names of the subscribing plugins. Each change makes a new list: a trace record keeps the list of its time. */
+  get subscribers(): readonly string[] {
+    this.#subscribers ??= [...new Set(this.consumers.flatMap(({ instances }) => instances.map(({ plugin }) => plugin)))]
+    return this.#subscribers
+  }
+
+  /** The consumers have changed. The list is made when it is asked for: at a start thousands may subscribe to one event. */
   refresh(): void {
-    this.subscribers = [...new Set(this.consumers.flatMap(({ instances }) => instances.map(({ plugin }) => plugin)))]
+    this.#subscribers = null
   }
 }
 
@@ -156,6 +162,8 @@ export class Topology {
   /** A thread has died: its instances leave; its consumers stay and wait for the next thread's instances. */
   removeThread(thread: SubscriberThread): void {
     for (const topic of this.#topics.values()) {
+      // Its plugins stay subscribers: the next thread has them again.
+      void topic.subscribers
       for (const consumer of topic.consumers) {
         for (const instances of [consumer.instances, consumer.quarantineInstances]) {
           for (let n = instances.length - 1; n >= 0; n--) if (instances[n]!.thread === thread) instances.splice(n, 1)
