@@ -9,8 +9,6 @@ const { nodeOptions } = require('./guardian/switch.cjs')
 const { isCompiled, LOADER_ARGUMENTS, PRELOAD, sourceFile } = require('./preload/launch.cjs')
 
 const ROOT = join(__dirname, isCompiled ? '../..' : '..')
-/** Tests tell what plugins use: `heddle permissions`. */
-const AUDIT = ['--permission-audit', '--allow-addons', '--allow-inspector', '--disable-warning=SecurityWarning']
 /** Bad arguments. */
 const EXIT_USAGE = 2
 
@@ -74,8 +72,7 @@ function test(args) {
   const isPlain = !/[?\\]/.test(process.cwd())
   const tsx = isPlain ? ['--import', require('node:url').pathToFileURL(require.resolve('tsx')).href] : []
   // The same lines on every Node, on a terminal and in a log.
-  const audit = process.env.HEDDLE_PERMISSIONS ? AUDIT : []
-  return run([...LOADER_ARGUMENTS, ...tsx, ...audit, '--test', '--test-reporter=spec', ...options, ...chosen])
+  return run([...LOADER_ARGUMENTS, ...tsx, '--test', '--test-reporter=spec', ...options, ...chosen])
 }
 
 /** Words, and Node's options for the rest. */

@@ -403,12 +403,7 @@ function placeOf(name: string, code: object): string {
   const scripts: Record<string, Debugger.ScriptParsedEventDataType> = {}
   let at: Debugger.Location | undefined
   const session = new Session()
-  try {
-    session.connect()
-  } catch {
-    // LANE_PERMISSIONS keeps the lane from it, on a Node that has no flag for it.
-    return ''
-  }
+  session.connect()
   session.on('Debugger.scriptParsed', ({ params }) => {
     scripts[params.scriptId] = params
   })

@@ -22,7 +22,6 @@ import type { Log } from './logging/process-log.ts'
 import { openObservers, showPages } from './observers.ts'
 import { buildParts, type Parts, type RuntimeOptions } from './parts.ts'
 import { shutDown } from './shutdown.ts'
-import { stripForLanes } from './supervision/lane-permissions.ts'
 import { notOverRedis, notShared, refuseOneFile, unreadUrls } from './tools/tool-booter.ts'
 import { type PrimaryHost, StrayFaults } from './tools/tool-host.ts'
 
@@ -138,8 +137,6 @@ export class Runtime {
     if (settings.eventBusDriver === 'keyvalue_streams') await openStreams(this.#parts.events, kernel, onFatal)
     progress.step = 'the tools to load'
     await this.#installTools()
-    progress.step = 'TypeScript to be compiled'
-    await stripForLanes(settings)
     supervisor.start()
     progress.step = () => `the tool ${this.toolbox.booting} to boot`
     await toolBooter.bootAll(isDevelopment)

@@ -60,7 +60,7 @@ export function installExitReport(
     const asked = new Error('process.exit')
     captureStackTrace(asked, process.exit)
     say({ kind: 'exit', message: `process.exit(${code ?? ''}) was called`, stack: asked.stack ?? '' })
-    return leave(true) ? stopHere(() => exit(code)) : exit(code)
+    return leave(true) ? stopHere() : exit(code)
   }
   const kill = process.kill.bind(process)
   process.kill = (pid: number, signal?: string | number): true => {
@@ -71,18 +71,11 @@ export function installExitReport(
   return say
 }
 
-/**
- * Stops what this thread runs just now, and no more: its loop goes on. No `catch` and no `finally` of whoever called sees it.
- * @param otherwise where LANE_PERMISSIONS keeps the lane from it, on a Node that has no flag for it
- */
-function stopHere(otherwise: () => never): never {
+/** Stops what this thread runs just now, and no more: its loop goes on. No `catch` and no `finally` of whoever called sees it. */
+function stopHere(): never {
   const { Session } = process.getBuiltinModule('node:inspector')
   const session = new Session()
-  try {
-    session.connect()
-  } catch {
-    otherwise()
-  }
+  session.connect()
   session.post('Runtime.terminateExecution')
   for (;;);
 }

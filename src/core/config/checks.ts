@@ -1,7 +1,7 @@
 // Settings against each other: TLS, tokens, several processes, files.
 
 import { X509Certificate } from 'node:crypto'
-import { existsSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+import { readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { messageOf, readable } from '../errors/description.ts'
 import type { Settings } from './schema.ts'
@@ -62,40 +62,6 @@ export function warnOfClearText({ kvHost, kvPassword }: Given, warnings: string[
   warnings.push(
     `KV_TLS is not set: KV_PASSWORD and all data go to KV_HOST (${kvHost}) as text; set it to verify, or to off where nobody else reads that network`,
   )
-}
-
-/** Of a Node whose permission model takes the inspector from a thread for good, by which a lane that loops is stopped, and its line found. */
-export function warnOfPermissions({ lanePermissions = [] }: Given, warnings: string[]): void {
-  if (lanePermissions.length > 0 && !process.allowedNodeEnvironmentFlags.has('--allow-inspector'))
-    warnings.push(
-      `LANE_PERMISSIONS on Node ${process.versions.node}: a lane that loops is replaced, but its thread goes on for two minutes, and no line is named; Node 24 and 26 stop it`,
-    )
-}
-
-/** What every lane does itself, as items of LANE_PERMISSIONS. */
-export function neededByLanes({ tools, toolsDir, eventBusDriver }: Given): string[] {
-  const isSqlite = !tools?.includes('postgres') && toolsDir !== undefined && existsSync(join(toolsDir, 'sqlite'))
-  const isConnected =
-    tools?.includes('postgres') || tools?.includes('redis-state') || eventBusDriver === 'keyvalue_streams'
-  return [...(isSqlite ? ['addons'] : []), ...(isConnected && HAS_NET ? ['net'] : [])]
-}
-
-const HAS_NET = process.allowedNodeEnvironmentFlags.has('--allow-net')
-const WHY: Readonly<Record<string, string>> = {
-  addons: 'each lane opens the database by better-sqlite3, which is a native addon',
-  net: 'each lane is connected to PostgreSQL or Redis',
-}
-
-/** Checks that lanes are let do what the runtime itself does in them, and nothing is listed that this Node does not keep from them. */
-export function checkPermissions(settings: Given, faults: string[]): void {
-  const { lanePermissions: items = [] } = settings
-  if (items.length === 0) return
-  const fault = (wanted: string): unknown =>
-    faults.push(`LANE_PERMISSIONS: expected ${wanted}, got ${JSON.stringify(items.join())}`)
-  if (items.includes('none') && items.length > 1) fault('none alone, or without it')
-  for (const item of neededByLanes(settings)) if (!items.includes(item)) fault(`${item}, too: ${WHY[item]}`)
-  if (!HAS_NET && items.includes('net'))
-    fault(`no net: Node ${process.versions.node} keeps no thread from the network, Node 26 does`)
 }
 
 function checkCaFile(prefix: string, mode: string | undefined, file: string | undefined, faults: string[]): void {

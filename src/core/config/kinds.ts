@@ -136,19 +136,6 @@ export const NAME: Item = {
   read: (item) => (/^[A-Za-z_][A-Za-z0-9_]*\*?$/.test(item) ? item : undefined),
 }
 
-/** Those of `LANE_PERMISSIONS`. */
-const WITH_PATH = ['fs-read', 'fs-write']
-const PERMISSIONS = ['child', 'worker', 'addons', 'net', 'none']
-
-export const PERMISSION: Item = {
-  wanted: 'fs-read, fs-read:./path, fs-write, fs-write:./path, child, worker, addons, net, or none',
-  read: (item) => {
-    const [, kind = '', path] = /^(.*?)(?::(.+))?$/.exec(item) ?? []
-    if (path === undefined) return [...WITH_PATH, ...PERMISSIONS].includes(kind) ? kind : undefined
-    return WITH_PATH.includes(kind) ? `${kind}:${resolve(path)}` : undefined
-  },
-}
-
 export const NETWORK: Item = {
   wanted: 'addresses or networks like 10.0.0.0/8 and fd00::/8',
   read: (item) => {

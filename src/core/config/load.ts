@@ -6,7 +6,6 @@ import { parseEnv } from 'node:util'
 import { readText } from '../../preload/text-file.cjs'
 import { messageOf } from '../errors/description.ts'
 import {
-  checkPermissions,
   checkTls,
   checkTokens,
   isLoopback,
@@ -14,7 +13,6 @@ import {
   keepFilesApart,
   setApart,
   warnOfClearText,
-  warnOfPermissions,
 } from './checks.ts'
 import type { Row } from './kinds.ts'
 import { likelyTypos } from './nearest-name.ts'
@@ -102,9 +100,7 @@ export function loadSettings(
   setApart(settings as Settings, !isUnset(given('REPLICA_ID')), faults)
   checkTokens(settings as Settings, faults)
   checkTls(settings as Settings, faults)
-  checkPermissions(settings as Settings, faults)
   warnOfOpenAddresses(settings as Settings, warnings)
-  warnOfPermissions(settings as Settings, warnings)
   const unseen = (settings as Settings).laneEnv?.filter((name) => SECRET_NAMES.has(name)) ?? []
   if (unseen.length > 0)
     warnings.push(

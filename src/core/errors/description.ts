@@ -60,9 +60,6 @@ export function describe(value: unknown): Description {
 export function messageOf(thrown: unknown): string {
   if (!isInstance(thrown, Error)) return textOf(thrown)
   const text = withErrors(shownMember(thrown, 'message') || shownMember(thrown, 'name') || typeNameOf(thrown), thrown)
-  // `fetch` says it in the cause.
-  const lacking = lackingPermission(thrown) ?? lackingPermission(causeOf(thrown))
-  if (lacking !== undefined) return `${text.replace(NODE_FLAG, '')} (LANE_PERMISSIONS lacks ${lacking})`
   const variable = hiddenIn(text)
   return variable === undefined ? text : `${text} (lanes do not see ${variable}: add it to LANE_ENV)`
 }
@@ -86,31 +83,6 @@ const VARIABLE = /\b[A-Z][A-Z\d]*_[A-Z\d_]+\b/g
 function hiddenIn(text: string): string | undefined {
   if (hiddenVariables.size === 0 || text.endsWith('LANE_ENV)')) return undefined
   return text.match(VARIABLE)?.find((name) => hiddenVariables.has(name))
-}
-
-/** What Node says to do: a plugin cannot set flags of its lane. */
-const NODE_FLAG = /\.? Use --allow-\S+ to manage permissions\.?$/
-/** By the names of Node's permission model. */
-const PERMISSIONS: Readonly<Record<string, string>> = {
-  FileSystemRead: 'fs-read',
-  FileSystemWrite: 'fs-write',
-  ChildProcess: 'child',
-  WorkerThreads: 'worker',
-  Addon: 'addons',
-  Net: 'net',
-}
-
-/** What LANE_PERMISSIONS needs for what was refused, as an item of it; undefined for any other error. */
-function lackingPermission(thrown: unknown): string | undefined {
-  const code = codeOf(thrown)
-  if (code === 'ERR_DLOPEN_DISABLED') return PERMISSIONS.Addon
-  if (code !== 'ERR_ACCESS_DENIED') return undefined
-  const { permission, resource } = thrown as { permission?: string; resource?: string }
-  // `fsync` and some others, which nothing allows.
-  if (shownMember(thrown as object, 'message').includes('API is disabled')) return undefined
-  // Errors of sockets and names have neither.
-  const item = PERMISSIONS[permission ?? 'Net']
-  return item?.startsWith('fs') && resource ? `${item}:${resource}` : item
 }
 
 /** The first line of a message: what is wrong, without the lines that show where. */

@@ -12,7 +12,6 @@ const USAGE = `Usage: heddle <command>
   dev                 serves it, loads what is saved, and logs a line per request; \`dev --inspect\` listens for a debugger
   new                 writes a domain, plugin, migration or tool; \`new --help\`
   test [words]        runs the tests whose path has one of the words; \`test --watch\` again when a file is saved
-  permissions [words] runs tests, and prints what plugins used in them as LANE_PERMISSIONS
   check               types, linter where Biome is installed, architecture
   lint                the report of /system/lint
   tools               lists the tools; \`tools use <implementation>\` swaps one
@@ -31,7 +30,6 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   dev: elsewhere,
   new: async () => (await import('./generate.ts')).make,
   test: elsewhere,
-  permissions: async () => (await import('./permissions.ts')).permissions,
   check: async () => (await import('./check.ts')).check,
   lint: async () => (await import('./check.ts')).lint,
   tools: async () => (await import('./tools.ts')).tools,

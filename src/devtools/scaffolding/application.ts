@@ -226,7 +226,6 @@ function packageOf(name: string, uses: readonly string[], range: string, isOld: 
       start: 'exec heddle start',
       dev: 'exec heddle dev',
       test: 'heddle test',
-      permissions: 'heddle permissions',
       check: 'heddle check',
       lint: 'heddle lint',
       new: 'heddle new',

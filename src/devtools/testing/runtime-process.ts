@@ -15,16 +15,7 @@ const { LOADER_ARGUMENTS } = createRequire(import.meta.url)('../../preload/launc
   LOADER_ARGUMENTS: string[]
 }
 /** Variables that the process inherits: those it needs, and those by which tests are watched. It inherits nothing else. */
-const INHERITED = [
-  'PATH',
-  'HOME',
-  'TMPDIR',
-  'TZ',
-  'LANG',
-  'NODE_V8_COVERAGE',
-  'HTTP_LISTENER',
-  'HEDDLE_PERMISSIONS',
-] as const
+const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'TZ', 'LANG', 'NODE_V8_COVERAGE', 'HTTP_LISTENER'] as const
 const LEVELS: Record<number, LogEntry['level']> = { 20: 'DEBUG', 30: 'INFO', 40: 'WARNING', 50: 'ERROR' }
 
 /** How often it is looked at a start, milliseconds. */

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { LaneInfo, Starter } from '../../contracts/registry.ts'
-import { endTree, findTree, type ProcessTable, processTable, startOf } from '../../guardian/process-tree.cjs'
+import { endTree, findTree, type ProcessTable, processTable } from '../../guardian/process-tree.cjs'
 
 interface Leader {
   command: string
@@ -34,9 +34,7 @@ export class LaneChildren {
     this.#note = note
   }
 
-  /** @param given 0 of a lane that may not look (LANE_PERMISSIONS) */
-  processStarted(pid: number, given: number, command: string, starter: Starter): void {
-    const start = given || startOf(pid)
+  processStarted(pid: number, start: number, command: string, starter: Starter): void {
     this.#note(pid, start)
     this.#starts.set(pid, start)
     this.#leaders.set(pid, { command: basename(command), startedMs: Date.now(), starter })

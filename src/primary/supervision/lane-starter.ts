@@ -17,7 +17,6 @@ import { descriptorsOfPlugins } from '../http/connection-limit.ts'
 import { BarredPlugins } from './circuit-breaker.ts'
 import { isInspected } from './debugger.ts'
 import { LaneChildren } from './lane-children.ts'
-import { permissionFlags } from './lane-permissions.ts'
 import type { LaneRegistrar, LaneRegistrarParts } from './lane-registrar.ts'
 import { LaneThread } from './lane-set.ts'
 import type { ProcessDeaths } from './process-deaths.ts'
@@ -91,19 +90,12 @@ class LanePool {
   #prewarming: Promise<void> | null = null
 
   /** @param isPrewarmed threads may be started ahead of the lanes that will need them (`prewarm`) */
-  constructor(
-    settings: Settings,
-    isPrewarmed: boolean,
-    flightFolder: string | null,
-    onError: (error: unknown) => void,
-  ) {
+  constructor(settings: Settings, isPrewarmed: boolean, onError: (error: unknown) => void) {
     // In Node 22 a loop in a file whose places for breakpoints an editor has asked for answers nobody, and cannot be stopped: V8 tries there to go over to
     // optimized code, and looks for nothing else.
     if (NODE_MAJOR < 24 && isInspected()) setFlagsFromString('--no-use-osr')
     // Frozen, a thread keeps the limit that it begins with.
     if (settings.laneFreezeBuiltins) setFlagsFromString(`--stack-trace-limit=${FRAMES_MAX}`)
-    const variables = publicVariables()
-    const flags = laneArguments(settings)
     this.#warmUp = { toolsDir: settings.toolsDir, tools: settings.tools }
     this.#prewarmedThreads = isPrewarmed ? Math.min(settings.lanes + 1, PREWARMED_MAX_THREADS) : 0
     inspectThreads()
@@ -117,15 +109,8 @@ class LanePool {
       // The default freezes a thread's timers and sockets while it has no task.
       atomics: 'disabled',
       recordTiming: false,
-      execArgv: [
-        ...flags,
-        ...permissionFlags(settings, {
-          flags: [...flags, variables.NODE_OPTIONS ?? ''],
-          flightFolder,
-          isAudited: variables[AUDIT] !== undefined,
-        }),
-      ],
-      env: laneEnvironment(variables, settings.laneEnv),
+      execArgv: laneArguments(settings),
+      env: laneEnvironment(publicVariables(), settings.laneEnv),
       resourceLimits: { maxOldGenerationSizeMb: heapLimitMb(settings), maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
     })
     this.#pool.on('error', onError)
@@ -220,8 +205,7 @@ export class LaneStarter {
     this.#registrar = registrar
     this.#owner = owner
     this.barred = new BarredPlugins(options.processDeaths?.barred() ?? {})
-    const { kernel, isDevelopment, flightMirror } = options
-    this.pool = new LanePool(kernel.settings, isDevelopment, flightMirror?.folder ?? null, (error) =>
+    this.pool = new LanePool(options.kernel.settings, options.isDevelopment, (error) =>
       registrar.log('ERROR', `Lane pool: ${messageOf(error)}`),
     )
   }
@@ -374,8 +358,6 @@ const KEPT = `
   HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy
   SystemRoot ComSpec PATHEXT USERPROFILE APPDATA LOCALAPPDATA
 `
-/** Where `heddle permissions` wants to know what plugins use. */
-const AUDIT = 'HEDDLE_PERMISSIONS'
 
 /**
  * The environment of a lane. All plugins of a thread share one `process.env`, so it has what no plugin needs to hide from another: a plugin
@@ -387,7 +369,7 @@ export function laneEnvironment(
   variables: Readonly<Record<string, string>>,
   added: readonly string[],
 ): Record<string, string> {
-  const patterns = [...KEPT.trim().split(/\s+/), AUDIT, ...added]
+  const patterns = [...KEPT.trim().split(/\s+/), ...added]
   const isKept = (name: string): boolean =>
     patterns.some((pattern) => (pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern))
   return Object.fromEntries(Object.entries(variables).filter(([name]) => isKept(name)))

@@ -9,7 +9,6 @@ import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { describeDeath, type LaneDeath, laneDeath } from './black-box.ts'
 import { CoreShares } from './core-shares.ts'
 import { isDebugged } from './debugger.ts'
-import { stripForLanes } from './lane-permissions.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
 import { type LaneSet, LaneSlot, type LaneThread, type OnDemandLane } from './lane-set.ts'
 import { LaneStarter, type StarterOptions, type ThreadOwner } from './lane-starter.ts'
@@ -319,7 +318,6 @@ export class Supervisor implements ThreadOwner {
    */
   async reload(): Promise<void> {
     await this.slowBoot.giveUp()
-    await stripForLanes(this.#options.kernel.settings)
     await (this.#options.isDevelopment ? this.#replacement.allAtOnce() : this.#replacement.oneByOne())
     for (const onDemand of this.#lanes.onDemand) this.#drain(onDemand)
   }

@@ -21,7 +21,6 @@ interface NotedRequest {
 }
 
 const ORIGIN = Symbol('origin')
-/** A lane may read its own files, whatever LANE_PERMISSIONS says. */
 const HERE = fileURLToPath(import.meta.url)
 let isNoting = false
 

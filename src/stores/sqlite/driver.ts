@@ -1,7 +1,6 @@
 // The driver of SQLite, how a file is opened with it, and what a file says of itself before.
-import fs, { closeSync, openSync, readSync, statSync } from 'node:fs'
+import { closeSync, openSync, readSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
@@ -33,20 +32,7 @@ export function openPrivate(path: string, options: BetterSqlite3.Options): Bette
   } catch {
     // It is there, or cannot be made, which SQLite says.
   }
-  return mayRead(dirname(path)) ? new Database(path, options) : withoutLook(() => new Database(path, options))
-}
-
-const mayRead = (folder: string): boolean => process.permission?.has('fs.read', folder) !== false
-
-/** The package looks whether the folder is there. A lane may have the file alone: LANE_PERMISSIONS. */
-function withoutLook<T>(open: () => T): T {
-  const { existsSync } = fs
-  fs.existsSync = () => true
-  try {
-    return open()
-  } finally {
-    fs.existsSync = existsSync
-  }
+  return new Database(path, options)
 }
 
 /** Stands in the file of a history of heddle, as `PRAGMA application_id`: "hdlh". */

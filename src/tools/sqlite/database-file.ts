@@ -229,15 +229,9 @@ export class StoreSync {
   /** Begins when the running one has ended. */
   #next: Promise<void> | null = null
 
-  readonly #elsewhere: (() => Promise<unknown>) | null
-
-  /**
-   * @param path of the database
-   * @param elsewhere syncs it in the primary, for a lane: Node lets no bound thread do it (LANE_PERMISSIONS), whatever is listed
-   */
-  constructor(path: string, elsewhere: (() => Promise<unknown>) | null = null) {
+  /** @param path of the database */
+  constructor(path: string) {
     this.#path = path
-    this.#elsewhere = elsewhere
   }
 
   get isBusy(): boolean {
@@ -271,7 +265,6 @@ export class StoreSync {
         const message = `The write may be lost in a power cut: its log did not reach the disk: ${messageOf(thrown)}`
         reject(new DbError('unavailable', message, { cause: thrown }))
       }
-      if (this.#elsewhere !== null) return void this.#elsewhere().then(() => resolve(), failed)
       try {
         this.#file ??= openSync(`${realpathSync(this.#path)}-wal`, 'r+')
         fdatasync(this.#file, (error) => (error === null ? resolve() : failed(error)))

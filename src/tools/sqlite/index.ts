@@ -64,17 +64,9 @@ export default class SqliteDb extends SqlDatabase {
     this.#lock = new WriteLock(this.#lockMemory)
     this.#fault = new WriteFault(runtime.sharedMemory('write-fault', 4))
     this.#identity = runtime.sharedMemory('file-identity', FILE_IDENTITY_BYTES)
-    this.#storeSync = this.#newStoreSync()
+    const { sqliteSynchronous, sqlitePath } = runtime.settings
+    this.#storeSync = sqliteSynchronous === 'normal' ? null : new StoreSync(sqlitePath)
     this.#writes = this.#newQueue()
-  }
-
-  #newStoreSync(): StoreSync | null {
-    const { sqliteSynchronous, sqlitePath } = this.runtime.settings
-    if (sqliteSynchronous === 'normal') return null
-    if (process.permission === undefined) return new StoreSync(sqlitePath)
-    // A primary is bound where tests tell what plugins use, alone: `heddle permissions`.
-    const isLane = this.runtime.thread.kind === 'lane'
-    return isLane ? new StoreSync(sqlitePath, () => this.runtime.callPrimary('sync', [])) : null
   }
 
   #newQueue(): WriteQueue {
@@ -107,12 +99,8 @@ export default class SqliteDb extends SqlDatabase {
     this.#processes?.threadGone(threadId)
   }
 
-  /** In the primary: heavy statements of all threads, and the sync of the log for those that may not. */
-  async serve(method: string, [order]: readonly unknown[]): Promise<Answer> {
-    if (method === 'sync') {
-      await this.#storeSync?.done()
-      return {}
-    }
+  /** In the primary: heavy statements of all threads. */
+  async serve(_: string, [order]: readonly unknown[]): Promise<Answer> {
     if (this.#stopped) return failed('unavailable', 'The database is closed')
     // Its process has the path alone, and would open whatever has that name now.
     if (!this.#file.isOpenedOne()) return failed('unavailable', REPLACED)

@@ -238,15 +238,6 @@ describe('the package and an application that is made with it', () => {
     assert.equal(await served.stop(), 0)
   })
 
-  test('its lanes serve where nothing is allowed but what they need themselves', async (t) => {
-    const served = await serve(app, ['start'], { LANE_PERMISSIONS: 'addons' })
-    t.after(() => end(served))
-    assert.equal((await fetch(`${served.url}/hello/world`)).status, 200)
-    assert.equal((await fetch(`${served.url}/system/docs`)).status, 200, 'files of the package')
-    const status = await (await fetch(`${served.url}/system/status`)).text()
-    assert.doesNotMatch(status, /"DEAD"/)
-  })
-
   test('package.json chooses an implementation, and the package stays as it is', async () => {
     const manifest = () => JSON.parse(readFileSync(join(app, 'package.json'), 'utf8'))
     const used = await heddle('tools', 'use', 'redis-state')

@@ -15,7 +15,6 @@ const EXEMPT: Record<string, string> = {
   'domains/system/plugins/show-requests.ts': 'package.json, which the settings have read before',
   'src/core/errors/places.ts': 'shows lines of a source',
   'src/devtools/cli/command.ts': 'compares what it has written',
-  'src/devtools/cli/permissions.ts': 'a record of the runtime',
   'src/devtools/client/write.ts': 'a source of the runtime',
   'src/devtools/development.ts': 'looks for imports, and for changes',
   'src/devtools/scaffolding/deployment.ts': 'a file of the package',

@@ -77,7 +77,7 @@ function onDemand(t: TestContext) {
     wornOut: () => {},
     gone: (thread: Lane, unfinished: UnfinishedWork) => gone.push({ thread, ...unfinished }),
   } as unknown as LaneRegistrar
-  const kernel = { settings: { lanes: 1, laneMemoryMb: 64, laneEnv: [], lanePermissions: [] } }
+  const kernel = { settings: { lanes: 1, laneMemoryMb: 64, laneEnv: [] } }
   const parts = { kernel, lanes, dispatcher, processDeaths: null } as unknown as StarterOptions
   const supervisor = new Supervisor(registrar, parts)
   t.after(() => supervisor.stop(0))
