@@ -26,7 +26,6 @@ import { Isolation } from './supervision/isolation.ts'
 import { LaneRegistrar } from './supervision/lane-registrar.ts'
 import { LaneSet } from './supervision/lane-set.ts'
 import { ProcessDeaths } from './supervision/process-deaths.ts'
-import { placeRequests } from './supervision/request-placement.ts'
 import { Supervisor } from './supervision/supervisor.ts'
 import { ToolBooter } from './tools/tool-booter.ts'
 import { keptRequests, PrimaryHost } from './tools/tool-host.ts'
@@ -107,25 +106,26 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
   const listener = new Listener({ settings, log, routes: routing.table, ...gates, hub, health })
 
   // Plugins with a lane of their own, and those that are disabled.
-  const isolation: Isolation = new Isolation({
-    routing,
+  const isolation = new Isolation({
     lanes,
-    onCircuit: (plugin, open) => {
-      routing.close(plugin, open?.untilMs ?? 0)
-      hub.pausePlugin(plugin, open !== null)
-      health.setCircuit(plugin, open?.reason ?? null)
-      if (open !== null) log('ERROR', `Plugin ${plugin}: ${open.reason}`, 'supervisor')
+    routing,
+    dispatcher,
+    hub,
+    onDisabled: (plugin, disabled) => {
+      routing.close(plugin, disabled?.untilMs ?? 0)
+      hub.pausePlugin(plugin, disabled !== null)
+      health.setDisabled(plugin, disabled?.reason ?? null)
+      if (disabled !== null) log('ERROR', `Plugin ${plugin}: ${disabled.reason}`, 'supervisor')
       else log('WARNING', `Plugin ${plugin} is tried again`, 'supervisor')
     },
-    onChange: () => placeRequests({ lanes, isolation, routing, dispatcher, events }),
     log: (level, message) => log(level, message, 'supervisor'),
   })
-  processDeaths?.disablePlugins(isolation.circuits)
+  processDeaths?.disablePlugins(isolation)
 
   const jobs = new Jobs({
     enabled: settings.schedulerEnabled,
     lanes: () => lanes.ready,
-    isPaused: (plugin) => isolation.circuits.isOpen(plugin),
+    isPaused: (plugin) => isolation.isDisabled(plugin),
     database: () => {
       const database = storeDatabaseOf(toolbox.get('db'))
       // Which process has the event store of a file says nothing of the jobs.

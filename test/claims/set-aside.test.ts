@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CIRCUIT_CRASHES } from '../../src/primary/supervision/circuit-breaker.ts'
+import { CRASHES_MAX } from '../../src/primary/supervision/isolation.ts'
 import { allUp, deathsIn, publish, startDeadly } from '../rooms/lanes/deadly.ts'
 import { until } from '../support/until.ts'
 
 test('a plugin that crashes five lanes is disabled: 503, its events wait, it is tried again; nobody else notices', async (t) => {
   const heddle = await startDeadly(t)
-  for (let n = 1; n <= CIRCUIT_CRASHES; n++) {
+  for (let n = 1; n <= CRASHES_MAX; n++) {
     assert.equal((await heddle.json('/harm/exit')).status, 500)
     await until(() => deathsIn(heddle).length === n, `death ${n}`)
     await allUp(heddle)

@@ -37,7 +37,7 @@ export class Health {
   readonly #gone = new Set<object>()
   readonly #notUpAtStart = new Set<string>()
   /** Plugins that get no work for a while, each with the reason. */
-  readonly #openCircuits = new Map<string, string>()
+  readonly #disabled = new Map<string, string>()
 
   listener: NonNullable<SystemDump['listener']> | null = null
 
@@ -85,10 +85,10 @@ export class Health {
     if (this.#reports.delete(thread)) this.onChange()
   }
 
-  /** Opens the circuit of a plugin with the reason, or (null) closes it: a plugin whose circuit is open counts as dead. */
-  setCircuit(plugin: string, reason: string | null): void {
-    if (reason === null) this.#openCircuits.delete(plugin)
-    else this.#openCircuits.set(plugin, reason)
+  /** Disables a plugin with the reason, or (null) enables it again: a disabled plugin counts as dead. */
+  setDisabled(plugin: string, reason: string | null): void {
+    if (reason === null) this.#disabled.delete(plugin)
+    else this.#disabled.set(plugin, reason)
     this.onChange()
   }
 
@@ -161,7 +161,7 @@ export class Health {
         if (before === 'OK' || health.status === 'DEAD') plugins.set(name, health)
       }
     }
-    for (const [name, error] of this.#openCircuits) {
+    for (const [name, error] of this.#disabled) {
       const tools = plugins.get(name)?.tools ?? []
       plugins.set(name, { status: 'DEAD', error, tools })
     }

@@ -22,7 +22,7 @@ import type { Isolation } from './isolation.ts'
 import type { LaneThread } from './lane-set.ts'
 import { framesOfStack, isOfNode, type StackFrame, shownFrame } from './stack-probe.ts'
 import { BOOT_TIMEOUT_MS, STANDSTILL_GROWTH, type Standstill } from './watchdog.ts'
-import { hasJustEnded, idOf, kindOf, originsIn, unknownCause } from './work.ts'
+import { handlersIn, hasJustEnded, idOf, kindOf, originsIn, unknownCause } from './work.ts'
 
 /** The cause of a lane's end as far as it is known, and the work that it leaves. */
 export interface LaneDeath extends UnfinishedWork {
@@ -152,13 +152,24 @@ export class LaneDeaths {
   onDeath(lane: LaneThread, death: LaneDeath): BlackBox {
     const { isolation, recorders } = this.#parts
     const shown = this.#boxOf(lane, death)
-    const box = this.#isUnproved(lane, death, shown) ? { ...shown, guilty: null } : isolation.attribute(lane, shown)
+    const guilty = this.#isUnproved(lane, death, shown) ? null : (this.#aloneOnProbation(lane, shown) ?? shown.guilty)
+    const box = { ...shown, guilty }
     this.#report(box)
     recorders.history?.died(box, new Map(death.requests.map(({ exchange: { requestId, key } }) => [requestId, key])))
     // A plugin that crashes lanes by its boot is left out of the next ones.
-    if (death.bootCulprit === null) isolation.recordCrash(lane, box)
+    if (death.bootCulprit === null) isolation.recordCrash(box)
     if (box.guilty?.plugin != null) lane.failRequestsOf(box.guilty.plugin, answerOf(box))
     return box
+  }
+
+  /** In the probation lane a handler may be proved that has just ended. */
+  #aloneOnProbation(lane: Lane, { guilty }: BlackBox): BlackBox['guilty'] {
+    if (guilty?.plugin != null || lane.manifest === null || lane.role !== 'probation') return null
+    const handlers = handlersIn(lane, this.#parts.routing)
+    const [plugin, ...others] = new Set(handlers.map((each) => each.plugin))
+    if (plugin === undefined || others.length > 0) return null
+    const handler = handlers.length === 1 ? handlers[0]!.handler : null
+    return { plugin, handler, line: guilty?.line ?? null, evidence: 'alone' }
   }
 
   /** True where nobody is named: the runtime itself was at work, or who was there when a replaced builtin was noticed need not have replaced it. */

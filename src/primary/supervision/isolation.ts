@@ -1,140 +1,176 @@
-// Isolates plugins that are proved to have crashed or blocked a lane, and counts their crashes.
+// Isolates plugins that are proved to have crashed or blocked a lane, disables those that crash lanes again and again, and places requests accordingly.
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
-import type { Origin } from '../../contracts/tracing.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
+import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Lane } from '../dispatch/lane.ts'
+import type { Hub } from '../events/hub.ts'
 import type { Routing } from '../http/routes.ts'
-import { CircuitBreaker, type OpenCircuit } from './circuit-breaker.ts'
-import type { LaneSet } from './lane-set.ts'
+import { DeathWindow, type LaneSet } from './lane-set.ts'
 import type { StackFrame } from './stack-probe.ts'
-import { hasJustEnded, originsIn, pluginIn } from './work.ts'
+import { pluginIn } from './work.ts'
 
 /** A plugin is isolated for this long after its last proved crash, milliseconds. */
-const ISOLATION_MS = 60_000
-/** How often isolation is checked for its end, milliseconds. */
-const CHECK_MS = 1000
+export const ISOLATION_MS = 60_000
+/** A plugin is disabled after this many proved crashes within the window. */
+export const CRASHES_MAX = 5
+export const CRASH_WINDOW_MS = 60_000
+/** How long it is disabled at first. Each further time takes twice as long, up to the longest. */
+export const DISABLED_MS = 10_000
+export const DISABLED_MAX_MS = 600_000
 
-/** Names that leave the set ISOLATION_MS after they were added last. */
-class ExpiringSet {
-  readonly #untilMs = new Map<string, number>()
+/**
+ * What follows from proof for one plugin. It is forgotten when its isolation ends.
+ *
+ *      crash, block           5 crashes in 60 s; on trial, 1
+ *   ─────────────────▶ isolated ─────────────────────────────▶ disabled
+ *   ◀───────────────── on trial ◀─────────────────────────────
+ *      60 s without                      its time is over
+ */
+interface Suspect {
+  state: 'isolated' | 'disabled'
+  readonly crashes: DeathWindow
+  /** How often it was disabled in a row: from the first time on it is on trial. */
+  disabledTimes: number
+  /** The lane that it has blocked, while it has crashed none. */
+  blocked: Lane | null
+  /** Ends the state. */
+  timer: NodeJS.Timeout | undefined
+  /** It needs the probation lane, or will before that lane has left. */
+  needsLane: boolean
+}
 
-  get isEmpty(): boolean {
-    return [...this.#untilMs.keys()].every((name) => !this.has(name))
-  }
-
-  has(name: string): boolean {
-    return (this.#untilMs.get(name) ?? 0) > steadyMs()
-  }
-
-  /** @returns true when it was not there */
-  add(name: string): boolean {
-    const isNew = !this.has(name)
-    this.#untilMs.set(name, steadyMs() + ISOLATION_MS)
-    return isNew
-  }
-
-  clear(): void {
-    this.#untilMs.clear()
-  }
+/** Why, and until when a plugin is disabled. */
+export interface Disabled {
+  /** Milliseconds since the epoch. */
+  untilMs: number
+  reason: string
 }
 
 interface IsolationOptions {
-  readonly routing: Routing
   readonly lanes: LaneSet
-  /** The circuit of a plugin opens; null when the plugin is tried again. */
-  readonly onCircuit: (plugin: string, open: OpenCircuit | null) => void
-  /** Requests may have to go to other lanes. */
-  readonly onChange: () => void
+  readonly routing: Routing
+  readonly dispatcher: Dispatcher
+  readonly hub: Hub
+  /** A plugin is disabled; null when it is tried again. */
+  readonly onDisabled: (plugin: string, disabled: Disabled | null) => void
   readonly log: (level: LogLevel, message: string) => void
 }
 
-/** The plugins whose requests go to the probation lane, and the circuit breaker that disables those which crash it again and again. */
+/** The plugins whose requests go to the probation lane, and those that are disabled. */
 export class Isolation {
-  readonly circuits: CircuitBreaker
-  readonly #isolated = new ExpiringSet()
-  /** The lanes that isolated plugins have blocked, and not crashed. */
-  readonly #blocked = new Map<string, Lane>()
+  readonly #suspects = new Map<string, Suspect>()
   readonly #options: IsolationOptions
 
   constructor(options: IsolationOptions) {
-    const { onCircuit } = options
     this.#options = options
-    this.circuits = new CircuitBreaker((plugin, open) => {
-      // A plugin that is tried again may crash as before.
-      if (open === null) this.#isolate(plugin)
-      onCircuit(plugin, open)
-    })
-    setInterval(() => this.#changed(), CHECK_MS).unref()
   }
 
-  has(plugin: string): boolean {
-    return this.#isolated.has(plugin)
-  }
-
-  /** The lane whose requests of a plugin wait there until the probation lane is up; undefined: they are refused until then. */
-  blockedBy(plugin: string): Lane | undefined {
-    return this.#blocked.get(plugin)
-  }
-
-  #changed(): void {
-    const { lanes, onChange } = this.#options
-    lanes.probation.want(!this.#isolated.isEmpty)
-    onChange()
-  }
-
-  #isolate(plugin: string): void {
-    if (this.#isolated.add(plugin)) this.#changed()
-  }
-
-  /** Handlers that a lane has begun and not ended, or ended just before, as far as its flight recorder goes back. */
-  handlersIn(lane: Lane): Origin[] {
-    const originOf = originsIn(lane, this.#options.routing)
-    const handlers = new Map<string, Origin>()
-    for (const step of lane.flight.steps()) {
-      if (step.endedMs !== 0 && !hasJustEnded(step)) continue
-      const origin = originOf(step)
-      if (origin !== null) handlers.set(`${origin.plugin} ${origin.handler}`, origin)
-    }
-    return [...handlers.values()]
-  }
-
-  /** A crash of the probation lane is proved if only one plugin was at work there. */
-  attribute(lane: Lane, box: BlackBox): BlackBox {
-    if (box.guilty?.plugin != null || lane.manifest === null || lane.role !== 'probation') return box
-    const handlers = this.handlersIn(lane)
-    const [plugin, ...others] = new Set(handlers.map((each) => each.plugin))
-    if (plugin === undefined || others.length > 0) return box
-    const handler = handlers.length === 1 ? handlers[0]!.handler : null
-    return { ...box, guilty: { plugin, handler, line: box.guilty?.line ?? null, evidence: 'alone' } }
+  isDisabled(plugin: string): boolean {
+    return this.#suspects.get(plugin)?.state === 'disabled'
   }
 
   /** The stack of a lane that stands still proves who blocks it. */
   blocked(lane: Lane, stack: readonly StackFrame[]): void {
     const plugin = pluginIn(stack, lane.manifest?.files ?? {})
     if (plugin === undefined) return
-    const isNew = !this.has(plugin)
-    if (isNew) this.#blocked.set(plugin, lane)
-    this.#isolate(plugin)
+    const isNew = !this.#suspects.has(plugin)
+    const suspect = this.#suspectOf(plugin)
+    if (isNew) suspect.blocked = lane
+    this.#isolate(plugin, suspect)
     if (isNew) this.#options.log('WARNING', `${plugin} blocks lane ${lane.index}: its requests get a lane of their own`)
   }
 
-  /** Isolates the plugin that is proved to have crashed a lane, and counts the crash. */
-  recordCrash(lane: Lane, { guilty, message }: BlackBox): void {
+  /** Isolates the plugin that is proved to have crashed a lane, and disables it when it has crashed too many. */
+  recordCrash({ guilty, message }: BlackBox): void {
     if (guilty?.plugin == null) return
     const { plugin, line } = guilty
-    const waitsNoMore = this.#blocked.delete(plugin)
-    // The quarantine lane handles events, and a lane without a manifest has not booted.
-    if (lane.role !== 'quarantine' && lane.manifest !== null) this.#isolate(plugin)
-    if (waitsNoMore) this.#changed()
-    this.circuits.recordCrash(plugin, `${message}${line ? ` (${line})` : ''}`)
+    const suspect = this.#suspectOf(plugin)
+    suspect.blocked = null
+    suspect.crashes.add(steadyMs())
+    this.#isolate(plugin, suspect)
+    const isOnTrial = suspect.disabledTimes > 0
+    if (!isOnTrial && suspect.crashes.size < CRASHES_MAX) return
+    const forMs = Math.min(DISABLED_MAX_MS, DISABLED_MS * 2 ** suspect.disabledTimes)
+    const count = isOnTrial ? 'another lane' : `${suspect.crashes.size} lanes in ${CRASH_WINDOW_MS / 1000} s`
+    this.disable(plugin, forMs, `its handlers crashed ${count}; last: ${message}${line ? ` (${line})` : ''}`)
+  }
+
+  /** Disables a plugin, unless it is. */
+  disable(plugin: string, forMs: number, why: string): void {
+    const suspect = this.#suspectOf(plugin)
+    if (suspect.state === 'disabled') return
+    suspect.disabledTimes++
+    this.#enter(suspect, 'disabled', forMs, () => {
+      suspect.crashes.clear()
+      suspect.state = 'isolated'
+      this.#isolate(plugin, suspect)
+      this.#options.onDisabled(plugin, null)
+    })
+    const untilMs = Date.now() + forMs
+    this.#options.onDisabled(plugin, { untilMs, reason: `Disabled until ${new Date(untilMs).toISOString()}: ${why}` })
   }
 
   /** The code of the plugins is new. */
   reset(): void {
-    this.circuits.reset()
-    this.#isolated.clear()
-    this.#blocked.clear()
+    for (const [plugin, { state, timer }] of this.#suspects) {
+      clearTimeout(timer)
+      if (state === 'disabled') this.#options.onDisabled(plugin, null)
+    }
+    this.#suspects.clear()
     this.#changed()
+  }
+
+  #suspectOf(plugin: string): Suspect {
+    let suspect = this.#suspects.get(plugin)
+    if (suspect === undefined) {
+      const crashes = new DeathWindow(CRASH_WINDOW_MS)
+      suspect = { state: 'isolated', crashes, disabledTimes: 0, blocked: null, timer: undefined, needsLane: true }
+      this.#suspects.set(plugin, suspect)
+    }
+    return suspect
+  }
+
+  /** From now on for a minute, unless it is disabled. */
+  #isolate(plugin: string, suspect: Suspect): void {
+    if (suspect.state === 'disabled') return
+    this.#enter(suspect, 'isolated', ISOLATION_MS, () => {
+      this.#suspects.delete(plugin)
+      this.#changed()
+    })
+  }
+
+  #enter(suspect: Suspect, state: Suspect['state'], forMs: number, over: () => void): void {
+    clearTimeout(suspect.timer)
+    suspect.state = state
+    suspect.needsLane = state === 'isolated' || forMs <= ISOLATION_MS
+    suspect.timer = setTimeout(over, forMs).unref()
+    this.#changed()
+  }
+
+  #changed(): void {
+    this.#options.lanes.probation.want([...this.#suspects.values()].some(({ needsLane }) => needsLane))
+    this.placeRequests()
+  }
+
+  /**
+   * Decides which lanes serve which routes: isolated plugins have the probation lane alone, all others the regular lanes. Until the probation lane is
+   * up, a plugin that has only blocked a lane keeps that one: it may have computed for a moment, and costs no other lane.
+   */
+  placeRequests(): void {
+    const { lanes, routing, dispatcher, hub } = this.#options
+    const { serving } = lanes
+    const hasProbation = serving.some(({ role }) => role === 'probation')
+    for (const { servedBy, number, plugin } of routing.table.list()) {
+      if (servedBy !== 'lanes') continue
+      const suspect = this.#suspects.get(plugin)
+      const blocked = hasProbation ? null : suspect?.blocked
+      for (const lane of serving) {
+        const isItsLane = (lane.role === 'probation') === (suspect !== undefined) || lane === blocked
+        lane.servesRoute[number] = isItsLane && lane.hostsRoute[number] === 1 ? 1 : 0
+      }
+    }
+    dispatcher.setLanes(serving)
+    hub.subscribersChanged()
   }
 }

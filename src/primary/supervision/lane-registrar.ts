@@ -8,6 +8,7 @@ import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import type { ProcessTracing } from '../../tracing/process-tracing.ts'
 import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import type { Manifest, ToPrimary } from '../../transport/messages.ts'
+import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Lane, LaneListener, UnfinishedWork } from '../dispatch/lane.ts'
 import type { PlacedRequest } from '../dispatch/request-slots.ts'
 import type { Durable } from '../event-store/durable.ts'
@@ -18,14 +19,16 @@ import type { LaneSubscribers } from '../events/lane-subscribers.ts'
 import type { RecordForwarder } from '../events/record-forwarder.ts'
 import type { Health, Snapshots } from '../health/health.ts'
 import type { Descriptors, PoolProbe } from '../health/held-resources.ts'
+import type { Routing } from '../http/routes.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { ProcessLog } from '../logging/process-log.ts'
 import { answerOf, type LaneDeath, LaneDeaths } from './black-box.ts'
 import type { FlightMirror } from './crash-report.ts'
-import type { LaneThread } from './lane-set.ts'
+import type { Isolation } from './isolation.ts'
+import type { LaneSet, LaneThread } from './lane-set.ts'
 import { OnReadyRunner } from './on-ready-runner.ts'
-import { type PlacementParts, placeRequests } from './request-placement.ts'
 import type { Standstill } from './watchdog.ts'
+import { handlersIn } from './work.ts'
 
 /** Handlers and requests that one line names at most. */
 const NAMED_MAX = 10
@@ -40,7 +43,11 @@ interface LaneEvents {
   driver: EventDriver
 }
 
-export interface LaneRegistrarParts extends PlacementParts {
+export interface LaneRegistrarParts {
+  readonly lanes: LaneSet
+  readonly isolation: Isolation
+  readonly routing: Routing
+  readonly dispatcher: Dispatcher
   readonly kernel: ThreadKernel
   readonly processLog: ProcessLog<Lane>
   readonly events: LaneEvents
@@ -247,7 +254,7 @@ export class LaneRegistrar {
 
   /** Handlers that do not settle hold so much of a lane that it is replaced. */
   wornOut(lane: Lane): void {
-    const names = this.#parts.isolation.handlersIn(lane).map(({ plugin, handler }) => `${handler} (${plugin})`)
+    const names = handlersIn(lane, this.#parts.routing).map(({ plugin, handler }) => `${handler} (${plugin})`)
     const held = 'half of LANE_MAX_INFLIGHT, or of its room for messages of WebSockets'
     const text = `Lane ${lane.index} is replaced: handlers that do not settle, though nobody waits for them any more, hold ${held}`
     this.log('WARNING', `${text}: ${names.slice(0, NAMED_MAX).join(', ')}`)
@@ -312,8 +319,8 @@ export class LaneRegistrar {
 
   /** The set of lanes that take work has changed. */
   changed(): void {
-    const { lanes, kernel, snapshots, routing, flightMirror } = this.#parts
-    placeRequests(this.#parts)
+    const { lanes, kernel, isolation, snapshots, routing, flightMirror } = this.#parts
+    isolation.placeRequests()
     this.#dropUnhosted()
     snapshots.sendSoon()
     flightMirror?.nameSoon(() => lanes.all, routing, kernel.plugins.files)

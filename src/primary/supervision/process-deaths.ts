@@ -5,8 +5,8 @@ import { messageOf } from '../../core/errors/description.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { publishOwn } from '../events/event-driver.ts'
 import type { Log } from '../logging/process-log.ts'
-import type { CircuitBreaker } from './circuit-breaker.ts'
 import { type CrashReport, readCrashReports } from './crash-report.ts'
+import type { Isolation } from './isolation.ts'
 import { unknownCause } from './work.ts'
 
 /** The event that reports the death of the process before this one. */
@@ -120,10 +120,10 @@ export class ProcessDeaths {
   }
 
   /** Takes plugins out of service that end one process after the other. */
-  disablePlugins(circuitBreaker: CircuitBreaker, nowMs = Date.now()): void {
+  disablePlugins(isolation: Isolation, nowMs = Date.now()): void {
     for (const { plugin, deaths, untilMs, message } of disabledBy(this.#recent, nowMs)) {
       const why = `the process died ${deaths} times while it worked; last: ${message}`
-      circuitBreaker.disable(plugin, untilMs, why, nowMs)
+      isolation.disable(plugin, untilMs - nowMs, why)
     }
   }
 }

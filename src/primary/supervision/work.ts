@@ -85,6 +85,18 @@ export function originsIn(lane: Lane, routing: Routing): (step: RawStep) => Orig
   }
 }
 
+/** Handlers that a lane has begun and not ended, or ended just before, as far as its flight recorder goes back. */
+export function handlersIn(lane: Lane, routing: Routing): Origin[] {
+  const originOf = originsIn(lane, routing)
+  const handlers = new Map<string, Origin>()
+  for (const step of lane.flight.steps()) {
+    if (step.endedMs !== 0 && !hasJustEnded(step)) continue
+    const origin = originOf(step)
+    if (origin !== null) handlers.set(`${origin.plugin} ${origin.handler}`, origin)
+  }
+  return [...handlers.values()]
+}
+
 /** Work that a line of the log names at most. */
 const NAMED_MAX = 10
 

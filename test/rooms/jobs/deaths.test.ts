@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { JobInfo } from '../../../src/contracts/scheduler.ts'
-import { CIRCUIT_CRASHES } from '../../../src/primary/supervision/circuit-breaker.ts'
+import { CRASHES_MAX } from '../../../src/primary/supervision/isolation.ts'
 import { folderOf } from '../../support/folder.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
@@ -92,7 +92,7 @@ async function openCircuit(t: TestContext, dueMs: number): Promise<Heddle | null
     scheduler.at('once', new Date(${dueMs}), () => logger.info('once'))
     scheduler.every('tick', 50, () => logger.info('tick'))`,
   )
-  for (let n = 1; n < CIRCUIT_CRASHES; n++) {
+  for (let n = 1; n < CRASHES_MAX; n++) {
     await until(async () => (await heddle.json('/exit')).status === 500, 'a lane', 30_000)
     await until(() => deaths(heddle) === n, `death ${n}`)
   }

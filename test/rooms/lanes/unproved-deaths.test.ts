@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { CIRCUIT_CRASHES } from '../../../src/primary/supervision/circuit-breaker.ts'
+import { CRASHES_MAX } from '../../../src/primary/supervision/isolation.ts'
 import { guiltIn } from '../../support/guilt.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { keepAsking } from '../../support/load.ts'
@@ -80,7 +80,7 @@ async function beside(t: TestContext, heddle: Heddle, harm: () => Promise<void>)
 test('beside a plugin whose deaths prove nothing the neighbours are served, and nobody is named', async (t) => {
   const heddle = await startHeddle(t, { domains: DOMAINS })
   await beside(t, heddle, async () => {
-    for (let n = 1; n <= CIRCUIT_CRASHES; n++) {
+    for (let n = 1; n <= CRASHES_MAX; n++) {
       await heddle.json('/fall-apart/microtask')
       await until(() => deathsIn(heddle).length === n, `death ${n}`)
       await allUp(heddle)

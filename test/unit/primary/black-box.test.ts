@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { relative } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import type { BlackBox, WorkInFlight } from '../../../src/contracts/registry.ts'
+import type { WorkInFlight } from '../../../src/contracts/registry.ts'
+import type { LaneRole } from '../../../src/primary/dispatch/lane.ts'
 import { type LaneDeath, LaneDeaths } from '../../../src/primary/supervision/black-box.ts'
 import type { LaneThread } from '../../../src/primary/supervision/lane-set.ts'
 import type { StackFrame } from '../../../src/primary/supervision/stack-probe.ts'
@@ -31,11 +32,12 @@ function boxOf(
   death: Partial<LaneDeath>,
   works: WorkInFlight[],
   record?: (flight: FlightRecorder) => void,
+  role: LaneRole = 'regular',
 ) {
   const subscription = { subscriberIndex: 5, event: 'sold', plugin: 'shop.Sell', identity: 'subscriber 5', options: {} }
   const manifest = { files: FILES, subscriptions: [subscription] }
   const watchdog = { stillMs: 0, cpuMs: null, cpuMsWhileStill: null }
-  const lane = Object.assign(laneOf(t, { index: 3, manifest }), { watchdog }) as unknown as LaneThread
+  const lane = Object.assign(laneOf(t, { index: 3, role, manifest }), { watchdog }) as unknown as LaneThread
   record?.(new FlightRecorder(lane.threadSide.flight))
   const ignored = (): void => {}
   const parts = {
@@ -44,7 +46,7 @@ function boxOf(
       nameOf: (number: number) => `route ${number}`,
       table: { numbered: (number: number) => ({ method: 'route', path: number, plugin: 'shop.Sell' }) },
     },
-    isolation: { attribute: (_: unknown, box: BlackBox) => box, recordCrash: ignored },
+    isolation: { recordCrash: ignored },
     events: { driver: { publish: ignored } },
     recorders: { history: null },
   }
@@ -145,4 +147,14 @@ test('work is told the longest first, and steps by name, oldest first', (t) => {
     },
   ])
   assert.equal(box.lane, 3)
+})
+
+test('a crash of the probation lane is proved where one plugin alone was at work, also just before', (t) => {
+  const twoSteps = (flight: FlightRecorder): void => {
+    flight.end(flight.begin(STEP_REQUEST, 0, -1, 'r1', Date.now()), Date.now(), false)
+    flight.begin(STEP_REQUEST, 1, -1, 'r2', Date.now())
+  }
+  assert.equal(boxOf(t, {}, [], twoSteps).guilty, null, 'a regular lane')
+  const { guilty } = boxOf(t, {}, [], twoSteps, 'probation')
+  assert.deepEqual(guilty, { plugin: 'shop.Sell', handler: null, line: null, evidence: 'alone' })
 })

@@ -25,14 +25,14 @@ test('a plugin that is disabled is dead with the reason, whatever its threads sa
   const { health, plugins } = parts
   health.setPlugins({}, { 'shop.Sell': FINE, 'shop.Buy': FINE })
   const before = parts.changes
-  health.setCircuit('shop.Sell', 'Disabled until noon')
+  health.setDisabled('shop.Sell', 'Disabled until noon')
   assert.deepEqual(plugins(), {
     'shop.Buy': FINE,
     'shop.Sell': { status: 'DEAD', error: 'Disabled until noon', tools: ['db'] },
   })
   health.setPlugins({}, { 'shop.Sell': FINE })
   assert.equal(plugins()['shop.Sell']?.status, 'DEAD', 'a new lane changes nothing')
-  health.setCircuit('shop.Sell', null)
+  health.setDisabled('shop.Sell', null)
   assert.deepEqual(plugins()['shop.Sell'], FINE)
   assert.equal(parts.changes, before + 3, 'each change is told')
 })

@@ -1,12 +1,19 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { BlackBox } from '../../../src/contracts/registry.ts'
+import type { Dispatcher } from '../../../src/primary/dispatch/dispatcher.ts'
 import type { LaneRole } from '../../../src/primary/dispatch/lane.ts'
+import type { Hub } from '../../../src/primary/events/hub.ts'
 import type { Routing } from '../../../src/primary/http/routes.ts'
-import { Isolation } from '../../../src/primary/supervision/isolation.ts'
+import {
+  CRASH_WINDOW_MS,
+  CRASHES_MAX,
+  DISABLED_MAX_MS,
+  DISABLED_MS,
+  ISOLATION_MS,
+  Isolation,
+} from '../../../src/primary/supervision/isolation.ts'
 import { LaneSet, LaneSlot, type LaneThread } from '../../../src/primary/supervision/lane-set.ts'
-import { type PlacementParts, placeRequests } from '../../../src/primary/supervision/request-placement.ts'
-import { FlightRecorder, STEP_REQUEST } from '../../../src/transport/memory/flight-recorder.ts'
 import { laneOf } from '../../support/fake-lane.ts'
 
 const FILES = { 'a.Bad': '/srv/a/bad.ts', 'a.Good': '/srv/a/good.ts' }
@@ -14,19 +21,17 @@ const ROUTES = [
   { number: 0, method: 'GET', path: '/bad', plugin: 'a.Bad', servedBy: 'lanes' },
   { number: 1, method: 'GET', path: '/good', plugin: 'a.Good', servedBy: 'lanes' },
 ]
-const MINUTE_MS = 60_000
+const BAD = 'a.Bad'
 const crashOf = (plugin: string | null): BlackBox =>
   ({
     message: 'it threw',
-    guilty: plugin && { plugin, handler: null, line: null, evidence: 'stack' },
+    guilty: plugin && { plugin, handler: null, line: 'bad.ts:1:1', evidence: 'stack' },
   }) as unknown as BlackBox
 
-/** Two regular lanes that serve the routes of two plugins, and a clock that the test sets. */
+/** Two regular lanes that serve the routes of two plugins, and a clock that the test moves. */
 function build(t: TestContext) {
-  let laterMs = 0
-  const now = performance.now.bind(performance)
-  t.mock.method(performance, 'now', () => now() + laterMs)
-  t.mock.timers.enable({ apis: ['setInterval', 'setTimeout', 'Date'] })
+  t.mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 1_000_000 })
+  t.mock.method(performance, 'now', () => Date.now())
   const lanes = new LaneSet(2)
   const threadOf = (role: LaneRole, index: number): LaneThread => {
     const lane = Object.assign(laneOf(t, { role, index, manifest: { files: FILES } }), { isLost: false })
@@ -34,37 +39,33 @@ function build(t: TestContext) {
     return lane as unknown as LaneThread
   }
   lanes.slots.push(new LaneSlot(threadOf('regular', 0)), new LaneSlot(threadOf('regular', 1)))
-  const routing = {
-    table: { list: () => ROUTES, numbered: (number: number) => ROUTES[number] },
-  } as unknown as Routing
   const logged: string[] = []
-  const isolation: Isolation = new Isolation({
-    routing,
+  const told: [plugin: string, pauseMs: number | null][] = []
+  const reasons: string[] = []
+  const isolation = new Isolation({
     lanes,
-    onCircuit: () => {},
-    onChange: () => {
-      const ignored = { dispatcher: { setLanes: () => {} }, events: { hub: { subscribersChanged: () => {} } } }
-      placeRequests({ lanes, isolation, routing, ...ignored } as unknown as PlacementParts)
+    routing: { table: { list: () => ROUTES } } as unknown as Routing,
+    dispatcher: { setLanes: () => {} } as unknown as Dispatcher,
+    hub: { subscribersChanged: () => {} } as unknown as Hub,
+    onDisabled: (plugin, disabled) => {
+      told.push([plugin, disabled === null ? null : disabled.untilMs - Date.now()])
+      if (disabled !== null) reasons.push(disabled.reason)
     },
     log: (_, message) => logged.push(message),
   })
   const [first, second] = lanes.slots.map(({ thread }) => thread) as [LaneThread, LaneThread]
   return {
-    isolation,
-    lanes,
-    logged,
-    first,
-    second,
+    ...{ isolation, lanes, logged, told, reasons, first, second },
+    crash: (times: number, plugin = BAD) => {
+      for (let n = 0; n < times; n++) isolation.recordCrash(crashOf(plugin))
+    },
     probationUp: (): LaneThread => {
       const thread = threadOf('probation', 3)
       lanes.probation.slot = new LaneSlot(thread)
-      t.mock.timers.tick(1000)
+      isolation.placeRequests()
       return thread
     },
-    pass: (ms: number) => {
-      laterMs += ms
-      t.mock.timers.tick(1000)
-    },
+    pass: (ms: number) => t.mock.timers.tick(ms),
   }
 }
 
@@ -77,18 +78,18 @@ const WITHOUT_BAD = [
 const served = (...lanes: LaneThread[]) => lanes.map(({ servesRoute }) => [...servesRoute.subarray(0, 2)])
 
 test('a plugin that is proved to have crashed a lane has the probation lane for a minute after its last crash', (t) => {
-  const { isolation, lanes, first, second, probationUp, pass } = build(t)
-  isolation.recordCrash(first, crashOf('a.Bad'))
+  const { lanes, first, second, crash, probationUp, pass } = build(t)
+  crash(1)
   assert.equal(lanes.probation.isWanted, true)
   assert.deepEqual(served(first, second), WITHOUT_BAD)
   const probation = probationUp()
   const apart = [...WITHOUT_BAD, [1, 0]]
   assert.deepEqual(served(first, second, probation), apart)
-  pass(MINUTE_MS / 2)
-  isolation.recordCrash(probation, crashOf('a.Bad'))
-  pass(MINUTE_MS - 1000)
+  pass(ISOLATION_MS / 2)
+  crash(1)
+  pass(ISOLATION_MS - 1)
   assert.deepEqual(served(first, second, probation), apart)
-  pass(1001)
+  pass(1)
   assert.equal(lanes.probation.isWanted, false)
   assert.deepEqual(served(first, second, probation), [
     [1, 1],
@@ -98,58 +99,102 @@ test('a plugin that is proved to have crashed a lane has the probation lane for 
 })
 
 test('a crash that nothing proves isolates nobody', (t) => {
-  const { isolation, lanes, first } = build(t)
-  isolation.recordCrash(first, crashOf(null))
+  const { isolation, lanes } = build(t)
+  isolation.recordCrash(crashOf(null))
   assert.equal(lanes.probation.isWanted, false)
 })
-
-const frameIn = (file: string) => ({ function: 'f', file, line: 1, column: 1 })
 
 test('a plugin whose code blocks a lane is isolated', (t) => {
-  const { isolation, first, logged } = build(t)
-  isolation.blocked(first, [frameIn('node:internal'), frameIn('/srv/runtime.ts')])
-  assert.equal(isolation.has('a.Bad'), false, 'the runtime itself is at work')
-  isolation.blocked(first, [frameIn('node:internal'), frameIn(FILES['a.Bad'])])
-  isolation.blocked(first, [frameIn(FILES['a.Bad'])])
+  const { isolation, lanes, first, second, logged, crash, probationUp, pass } = build(t)
+  const frame = (file: string) => ({ function: 'f', file, line: 1, column: 1 })
+  isolation.blocked(first, [frame('node:internal'), frame('/srv/runtime.ts')])
+  assert.equal(lanes.probation.isWanted, false, 'the runtime itself is at work')
+  isolation.blocked(first, [frame('node:internal'), frame(FILES['a.Bad'])])
+  isolation.blocked(first, [frame(FILES['a.Bad'])])
   assert.deepEqual(logged, ['a.Bad blocks lane 0: its requests get a lane of their own'])
-})
-
-test('a plugin that has only blocked a lane waits in it until the probation lane is up', (t) => {
-  const { isolation, first, second, probationUp } = build(t)
-  isolation.blocked(first, [frameIn(FILES['a.Bad'])])
-  assert.deepEqual(served(first, second), [
+  const waiting = [
     [1, 1],
     [0, 1],
-  ])
-  const probation = probationUp()
-  assert.deepEqual(served(first, second, probation), [...WITHOUT_BAD, [1, 0]])
+  ]
+  assert.deepEqual(served(first, second), waiting, 'its requests wait in that lane until it has its own')
+  crash(1)
+  assert.deepEqual(served(first, second), WITHOUT_BAD, 'it has crashed one')
+  pass(ISOLATION_MS)
+  isolation.blocked(first, [frame(FILES['a.Bad'])])
+  assert.deepEqual(served(first, second, probationUp()), [...WITHOUT_BAD, [1, 0]])
 })
 
-test('a plugin that has blocked one lane and crashed another waits in none', (t) => {
-  const { isolation, first, second } = build(t)
-  isolation.blocked(first, [frameIn(FILES['a.Bad'])])
-  isolation.recordCrash(second, crashOf('a.Bad'))
-  isolation.blocked(first, [frameIn(FILES['a.Bad'])])
-  assert.deepEqual(served(first, second), WITHOUT_BAD)
+test('a plugin that crashes fewer lanes than the window allows is not disabled', (t) => {
+  const { isolation, told, crash, pass } = build(t)
+  for (let n = 0; n < 3 * CRASHES_MAX; n++) {
+    crash(1)
+    pass(CRASH_WINDOW_MS / (CRASHES_MAX - 1))
+  }
+  assert.deepEqual(told, [])
+  assert.equal(isolation.isDisabled(BAD), false)
 })
 
-test('a crash of the probation lane is proved where one plugin alone was at work, whatever its stack tells', (t) => {
-  const { isolation, first, probationUp } = build(t)
-  const probation = probationUp()
-  const recorder = new FlightRecorder(probation.threadSide.flight)
-  recorder.begin(STEP_REQUEST, 0, -1, 'r1', 1000)
-  const { guilty } = isolation.attribute(probation, crashOf(null))
-  assert.deepEqual(guilty, { plugin: 'a.Bad', handler: 'GET /bad', line: null, evidence: 'alone' })
-  recorder.begin(STEP_REQUEST, 1, -1, 'r2', 1000)
-  assert.equal(isolation.attribute(probation, crashOf(null)).guilty, null)
-  new FlightRecorder(first.threadSide.flight).begin(STEP_REQUEST, 0, -1, 'r3', 1000)
-  assert.equal(isolation.attribute(first, crashOf(null)).guilty, null, 'a regular lane')
+test('a plugin that crashes five lanes within a minute is disabled, with the reason, and no other', (t) => {
+  const { isolation, told, reasons, crash } = build(t)
+  crash(CRASHES_MAX - 1)
+  crash(CRASHES_MAX - 1, 'a.Good')
+  assert.deepEqual(told, [])
+  crash(1)
+  assert.deepEqual(told, [[BAD, DISABLED_MS]])
+  const until = new Date(1_000_000 + DISABLED_MS).toISOString()
+  assert.equal(reasons[0], `Disabled until ${until}: its handlers crashed 5 lanes in 60 s; last: it threw (bad.ts:1:1)`)
+  assert.deepEqual([isolation.isDisabled(BAD), isolation.isDisabled('a.Good')], [true, false])
+  crash(3)
+  assert.equal(told.length, 1, 'crashes of work that had begun do not disable it again')
 })
 
-test('new code is forgiven: nobody is isolated', (t) => {
-  const { isolation, lanes, first } = build(t)
-  isolation.recordCrash(first, crashOf('a.Bad'))
+test('on trial one more crash disables the plugin again, each time for twice as long, up to a maximum', (t) => {
+  const { isolation, lanes, told, reasons, crash, pass } = build(t)
+  crash(CRASHES_MAX)
+  for (let pauseMs = DISABLED_MS, n = 0; n < 10; n++) {
+    assert.deepEqual(told.at(-1), [BAD, pauseMs])
+    assert.equal(lanes.probation.isWanted, pauseMs <= ISOLATION_MS, 'its lane stays for a short pause')
+    pass(pauseMs - 1)
+    assert.equal(isolation.isDisabled(BAD), true)
+    pass(1)
+    assert.deepEqual(told.at(-1), [BAD, null])
+    assert.equal(isolation.isDisabled(BAD), false)
+    assert.equal(lanes.probation.isWanted, true)
+    pass(ISOLATION_MS - 1)
+    crash(1)
+    assert.match(reasons.at(-1)!, /crashed another lane; last/)
+    pauseMs = Math.min(2 * pauseMs, DISABLED_MAX_MS)
+  }
+  assert.deepEqual(told.at(-1), [BAD, DISABLED_MAX_MS])
+})
+
+test('a plugin that crashes no lane on trial begins anew', (t) => {
+  const { told, crash, pass } = build(t)
+  crash(CRASHES_MAX)
+  pass(DISABLED_MS)
+  crash(1)
+  pass(2 * DISABLED_MS)
+  pass(ISOLATION_MS)
+  told.length = 0
+  crash(CRASHES_MAX - 1)
+  assert.deepEqual(told, [])
+  crash(1)
+  assert.deepEqual(told, [[BAD, DISABLED_MS]])
+})
+
+test('new code is forgiven: no plugin is isolated or disabled, nothing is counted, no timer is left', (t) => {
+  const { isolation, lanes, told, crash, pass } = build(t)
+  crash(CRASHES_MAX)
+  crash(CRASHES_MAX - 1, 'a.Good')
   isolation.reset()
-  assert.equal(isolation.has('a.Bad'), false)
+  assert.deepEqual(told, [
+    [BAD, DISABLED_MS],
+    [BAD, null],
+  ])
+  assert.equal(isolation.isDisabled(BAD), false)
   assert.equal(lanes.probation.isWanted, false)
+  crash(1)
+  crash(1, 'a.Good')
+  pass(DISABLED_MAX_MS)
+  assert.equal(told.length, 2)
 })
