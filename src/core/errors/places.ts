@@ -221,3 +221,43 @@ export function showPlace({ file, line, column }: SourcePlace): string[] {
 
 /** None where the file is gone, or never was one: only the place is shown. */
 export const linesOf = (file: string): string[] => readable(() => readFileSync(file, 'utf8').split('\n')) ?? []
+
+/** Where a function stood, in the source as it was written. `file`: an absolute path; `node:…` inside Node; `<anonymous>` for evaluated text. */
+export interface StackFrame extends SourcePlace {
+  function: string
+}
+
+/** Frames of a stack that are kept, from the innermost on. */
+export const STACK_MAX_FRAMES = 32
+
+/** `at name (place:1:2)`, and `at place:1:2` for a function without a name. */
+const NAMED = /^\s*at (.+?) \((.+):(\d+):(\d+)\)$/
+const NAMELESS = /^\s*at (.+):(\d+):(\d+)$/
+/** A frame's line has at most this many characters. The message of an error is searched as well, and may be long. */
+const FRAME_MAX_CHARS = 1000
+
+/**
+ * The frames in the text of an error's `stack`, at most STACK_MAX_FRAMES. Async functions that wait for the failed one count as frames.
+ * Frames without a place (native functions, `Promise.all`) are left out.
+ */
+export function framesOfStack(stack: string): StackFrame[] {
+  const frames: StackFrame[] = []
+  for (const text of stack.split('\n')) {
+    if (text.length > FRAME_MAX_CHARS) continue
+    const named = NAMED.exec(text)
+    const [place, line, column] = (named ?? NAMELESS.exec(text))?.slice(named ? 2 : 1) ?? []
+    if (place === undefined) continue
+    frames.push({
+      function: named?.[1]?.replace(/^async /, '') ?? ANONYMOUS,
+      // Evaluated text: `eval at name (place), <anonymous>`.
+      file: pathOf(place.startsWith('eval at ') ? ANONYMOUS : place.replace(/^async /, '')),
+      line: Number(line),
+      column: Number(column),
+    })
+    if (frames.length === STACK_MAX_FRAMES) break
+  }
+  return frames
+}
+
+/** `name (domains/x/plugins/y.ts:12:5)` */
+export const shownFrame = (frame: StackFrame): string => `${frame.function} (${placeText(frame)})`

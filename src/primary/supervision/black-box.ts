@@ -1,11 +1,11 @@
 // What is known of a lane's end, and who is told.
 
-import { relative, resolve, sep } from 'node:path'
+import { resolve, sep } from 'node:path'
 import type { BlackBox, DeathReason, WorkInFlight } from '../../contracts/registry.ts'
 import type { Origin } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { isOfRuntime } from '../../core/errors/places.ts'
+import { framesOfStack, isOfRuntime, placeText, type StackFrame, shownFrame } from '../../core/errors/places.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
 import type { ProcessHistory } from '../../history/process-history.ts'
@@ -20,7 +20,7 @@ import type { Routing } from '../http/routes.ts'
 import { causeOf } from './cause.ts'
 import type { Isolation } from './isolation.ts'
 import type { LaneThread } from './lane-set.ts'
-import { framesOfStack, isOfNode, type StackFrame, shownFrame } from './stack-probe.ts'
+import { isOfNode } from './stack-probe.ts'
 import { BOOT_TIMEOUT_MS, STANDSTILL_GROWTH, type Standstill } from './watchdog.ts'
 import { handlersIn, hasJustEnded, idOf, kindOf, originsIn, unknownCause } from './work.ts'
 
@@ -192,10 +192,9 @@ export class LaneDeaths {
   onRecovered(lane: Lane, { stillMs, stack }: Standstill): void {
     const line = stack?.find(({ file }) => this.#isDomainFile(file))
     if (line === undefined) return
-    const where = `${relative(process.cwd(), line.file)}:${line.line}:${line.column}`
     const still_ms = Math.round(stillMs)
     const fields = { lane: lane.index, still_ms, stack: stack!.map(shownFrame).join('\n') }
-    const message = `Lane ${lane.index} stood still for ${still_ms} ms (${where})`
+    const message = `Lane ${lane.index} stood still for ${still_ms} ms (${placeText(line)})`
     this.#parts.kernel.writeLog('WARNING', message, IDENTITY, fields)
   }
 

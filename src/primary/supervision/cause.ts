@@ -1,8 +1,7 @@
 // Which plugin is proved to have ended a lane or a process.
-import { relative } from 'node:path'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import type { Origin } from '../../contracts/tracing.ts'
-import type { StackFrame } from './stack-probe.ts'
+import { placeText, type StackFrame, shown } from '../../core/errors/places.ts'
 import { pluginIn } from './work.ts'
 
 /** What is known of the end of a lane or of a process. */
@@ -27,14 +26,14 @@ interface End {
 export function causeOf(end: End): BlackBox['guilty'] {
   const { stack, origin, bootCulprit, works, isAloneProof } = end
   const frame = stack.find(({ file }) => end.isOwnFile(file))
-  const line = frame === undefined ? null : `${relative(process.cwd(), frame.file)}:${frame.line}:${frame.column}`
+  const line = frame === undefined ? null : placeText(frame)
   const plugin = pluginIn(stack, end.files)
   if (plugin !== undefined) {
     const own = works.filter((work) => work.plugin === plugin)
     const handler = origin?.bootFile !== undefined ? origin.handler : own.length === 1 ? own[0]!.name : null
     return { plugin, handler, line, evidence: 'stack' }
   }
-  const place = line ?? (bootCulprit === null ? null : relative(process.cwd(), bootCulprit))
+  const place = line ?? (bootCulprit === null ? null : shown(bootCulprit))
   if (origin !== null) return { plugin: origin.plugin, handler: origin.handler, line: place, evidence: 'origin' }
   if (bootCulprit !== null) return { plugin: null, handler: null, line: place, evidence: 'alone' }
   if (works.length === 1 && isAloneProof) {

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
+import { framesOfStack, shownFrame } from '../../core/errors/places.ts'
 import {
   BOOTING_ENDING,
   createFlightRecorder,
@@ -13,7 +14,6 @@ import {
 import type { Lane } from '../dispatch/lane.ts'
 import type { Routing } from '../http/routes.ts'
 import { causeOf } from './cause.ts'
-import { framesOfStack, shownFrame } from './stack-probe.ts'
 import { CHECK_MS } from './watchdog.ts'
 import { laneNames, namedWork, routeNames, type WorkNames, workOfStep } from './work.ts'
 

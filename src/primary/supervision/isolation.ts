@@ -1,13 +1,13 @@
 // Isolates plugins that are proved to have crashed or blocked a lane, disables those that crash lanes again and again, and places requests accordingly.
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
+import type { StackFrame } from '../../core/errors/places.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { Hub } from '../events/hub.ts'
 import type { Routing } from '../http/routes.ts'
 import { DeathWindow, type LaneSet } from './lane-set.ts'
-import type { StackFrame } from './stack-probe.ts'
 import { pluginIn } from './work.ts'
 
 /** A plugin is isolated for this long after its last proved crash, milliseconds. */

@@ -20,7 +20,7 @@ import { LaneChildren } from './lane-children.ts'
 import type { LaneRegistrar, LaneRegistrarParts } from './lane-registrar.ts'
 import { LaneThread } from './lane-set.ts'
 import type { ProcessDeaths } from './process-deaths.ts'
-import { inspectThreads } from './thread-inspector.ts'
+import { inspectThreads } from './stack-probe.ts'
 import { STANDSTILL_GROWTH, Watchdog } from './watchdog.ts'
 
 const NODE_MAJOR = Number.parseInt(process.versions.node, 10)

@@ -1,27 +1,22 @@
 // Where a thread stands, and how what it runs is stopped.
-import type { Debugger } from 'node:inspector'
+import type { Debugger, NodeWorker, Session } from 'node:inspector'
 import type { SourceMap } from 'node:module'
-import { isAbsolute, relative } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { ANONYMOUS, pathOf, placeInSource, sourceMap } from '../../core/errors/places.ts'
+import {
+  ANONYMOUS,
+  framesOfStack,
+  pathOf,
+  placeInSource,
+  type SourcePlace,
+  STACK_MAX_FRAMES,
+  type StackFrame,
+  sourceMap,
+} from '../../core/errors/places.ts'
 import { withTimeout } from '../../core/schedule/waiting.ts'
 import { isInspected } from './debugger.ts'
-import { openThread, type ThreadChannel } from './thread-inspector.ts'
-
-/** Where a function stood: line and column count from 1, in the source as it was written. */
-export interface StackFrame {
-  function: string
-  /** An absolute path; `node:…` for what is inside Node; `<anonymous>` for text that was evaluated. */
-  file: string
-  line: number
-  column: number
-}
 
 /** Nothing of it is of a plugin or of the runtime: a loop that is seen between two of its turns. */
 export const isOfNode = (stack: readonly StackFrame[]): boolean => stack.every(({ file }) => file.startsWith('node:'))
-
-/** Frames of a stack that are kept, from the innermost on. */
-export const STACK_MAX_FRAMES = 32
 
 interface Script {
   /** Empty for text that was evaluated. */
@@ -31,8 +26,79 @@ interface Script {
   isMapLost: boolean
 }
 
-/** Probes that have not ended, by thread: a thread in a long native call stops when that is over. */
-const probes = new Map<number, Probe>()
+/** A thread that runs. */
+interface Target {
+  readonly session: string
+  /** Joined by whoever asks meanwhile: a thread in a long native call stops when that is over. */
+  probe: Probe | null
+}
+
+/**
+ * Knows all threads that this one has started since, and stays. It must not be made anew for each question: while Node tells a session of the
+ * threads that are there (`WorkerManager::SetAutoAttach`), the list loses a thread that ends in that moment, and the process ends by SIGSEGV
+ * (seen with Node 22.23). A session that is there before all threads is told of each as it starts.
+ */
+class ThreadInspector {
+  readonly #session: Session
+  readonly #targets = new Map<number, Target>()
+  #sent = 0
+
+  /** @throws where Node was built without inspector, or forbids sessions */
+  constructor() {
+    // An `import()` would ask the loader's thread first.
+    const { Session } = process.getBuiltinModule('node:inspector')
+    this.#session = new Session()
+    this.#session.connect()
+    this.#session.on('NodeWorker.attachedToWorker', ({ params }) => {
+      this.#targets.set(threadIdOf(params), { session: params.sessionId, probe: null })
+    })
+    this.#session.on('NodeWorker.receivedMessageFromWorker', ({ params: { sessionId, message } }) => {
+      for (const { session, probe } of this.#targets.values()) if (session === sessionId) probe?.onMessage(message)
+    })
+    this.#session.on('NodeWorker.detachedFromWorker', ({ params: { sessionId } }) => {
+      for (const [threadId, { session, probe }] of this.#targets) {
+        if (session !== sessionId) continue
+        this.#targets.delete(threadId)
+        probe?.onPaused(null)
+      }
+    })
+    this.#session.post('NodeWorker.enable', { waitForDebuggerOnStart: false })
+  }
+
+  /** Asks a thread, unless it is being asked. @returns null when there is no such thread */
+  probe(threadId: number): Probe | null {
+    const target = this.#targets.get(threadId)
+    if (target === undefined) return null
+    target.probe ??= new Probe(
+      (method) => this.#send(threadId, target, method),
+      () => {
+        target.probe = null
+      },
+    )
+    return target.probe
+  }
+
+  /** Does nothing when the thread is gone. */
+  #send(threadId: number, target: Target, method: string): void {
+    if (this.#targets.get(threadId) !== target) return
+    const message = JSON.stringify({ id: ++this.#sent, method })
+    this.#session.post('NodeWorker.sendMessageToWorker', { sessionId: target.session, message }, () => {})
+  }
+}
+
+/** The title is "[worker 3] name". The workerId is not the thread's id, it counts attachments. */
+function threadIdOf({ workerInfo }: NodeWorker.AttachedToWorkerEventDataType): number {
+  return Number(/^\[worker (\d+)\]/.exec(workerInfo.title)?.[1])
+}
+
+let inspector: ThreadInspector | null = null
+
+/** Called before the first thread is started. Where Node has no inspector, nothing can be seen of threads or stopped in them. */
+export function inspectThreads(): void {
+  try {
+    inspector ??= new ThreadInspector()
+  } catch {}
+}
 
 /**
  * The stack of a thread that this one has started, innermost frame first, at most STACK_MAX_FRAMES. Null when the thread did not stop
@@ -46,14 +112,11 @@ export async function stackOf(
   timeoutMs = 1000,
   onStop: (() => void) | null = null,
 ): Promise<StackFrame[] | null> {
-  try {
-    const probe = probeOf(threadId)
-    if (onStop !== null) probe.onStop = onStop
-    return await withTimeout(probe.stack, timeoutMs, null)
-  } catch {
-    // A Node without inspector, or one that forbids it: the report has no stack.
-    return null
-  }
+  inspectThreads()
+  const probe = inspector?.probe(threadId) ?? null
+  if (probe === null) return null
+  if (onStop !== null) probe.onStop = onStop
+  return withTimeout(probe.stack, timeoutMs, null)
 }
 
 /**
@@ -67,18 +130,6 @@ export const stopThread = (
   timeoutMs = 1000,
   onStop: () => void = () => {},
 ): Promise<StackFrame[] | null> => stackOf(threadId, timeoutMs, onStop)
-
-function probeOf(threadId: number): Probe {
-  const running = probes.get(threadId)
-  if (running !== undefined && !running.isOver) return running
-  const probe = new Probe(threadId)
-  probes.set(threadId, probe)
-  const over = (): void => {
-    if (probes.get(threadId) === probe) probes.delete(threadId)
-  }
-  probe.stack.then(over, over)
-  return probe
-}
 
 /**
  * Takes the stack of one thread.
@@ -94,45 +145,33 @@ class Probe {
   readonly stack: Promise<StackFrame[] | null>
   /** Called while the thread stands; then what it runs is stopped. Null: it is only asked. */
   onStop: (() => void) | null = null
-  /** The thread runs on. */
-  isOver = false
   /** Raw `Debugger.scriptParsed` messages by script. Some hold a source map; only a few are ever read. */
   readonly #announcements = new Map<string, string>()
   readonly #scripts = new Map<string, Script>()
-  #onPaused: (callFrames: Debugger.CallFrame[] | null) => void = () => {}
-  readonly #paused = new Promise<Debugger.CallFrame[] | null>((resolve) => {
-    this.#onPaused = resolve
-  })
+  /** Told where the thread stands, or null when it is gone. */
+  onPaused: (callFrames: Debugger.CallFrame[] | null) => void = () => {}
 
-  constructor(threadId: number) {
-    this.stack = this.#take(threadId)
+  /** @param over called when the thread runs on */
+  constructor(send: (method: string) => void, over: () => void) {
+    // A plugin may have replaced `Error.prepareStackTrace`, which places are asked from.
+    this.stack = this.#take(send, over).catch(() => null)
   }
 
-  async #take(threadId: number): Promise<StackFrame[] | null> {
-    const channel = await openThread(threadId, {
-      message: (text) => this.#onMessage(text),
-      gone: () => this.#onPaused(null),
+  async #take(send: (method: string) => void, over: () => void): Promise<StackFrame[] | null> {
+    const paused = new Promise<Debugger.CallFrame[] | null>((resolve) => {
+      this.onPaused = resolve
     })
-    let callFrames: Debugger.CallFrame[] | null = null
-    try {
-      channel?.send('Debugger.enable')
-      channel?.send('Debugger.pause')
-      if (channel !== null) callFrames = await this.#paused
-      // This may still run inside a callback of the session.
-      await setImmediate()
-    } finally {
-      this.isOver = true
-      if (channel !== null) this.#letGo(channel, callFrames)
-    }
-    return callFrames?.slice(0, STACK_MAX_FRAMES).map((frame) => this.#sourceFrame(frame)) ?? null
-  }
-
-  #letGo(channel: ThreadChannel, callFrames: Debugger.CallFrame[] | null): void {
-    if (this.onStop !== null && this.#canStop(callFrames)) channel.send('Runtime.terminateExecution')
+    send('Debugger.enable')
+    send('Debugger.pause')
+    const callFrames = await paused
+    // This may still run inside a callback of the session.
+    await setImmediate()
+    over()
+    if (this.onStop !== null && this.#canStop(callFrames)) send('Runtime.terminateExecution')
     // Another debugger has seen the stop, too, and would hold the thread, which could not be ended.
-    if (isInspected()) channel.send('Debugger.resume')
-    channel.send('Debugger.disable')
-    channel.close()
+    if (isInspected()) send('Debugger.resume')
+    send('Debugger.disable')
+    return callFrames?.slice(0, STACK_MAX_FRAMES).map((frame) => this.#sourceFrame(frame)) ?? null
   }
 
   /** Not where Node alone is at work: stopped in the midst of its lists it would look for ever for a timer that is gone. Whoever stops a loop asks again, and finds it elsewhere. */
@@ -140,7 +179,8 @@ class Probe {
     return callFrames?.some(({ location }) => !this.#script(location.scriptId).url.startsWith('node:')) === true
   }
 
-  #onMessage(text: string): void {
+  /** Takes what the thread says. It is not parsed: scripts announce themselves with their source maps. */
+  onMessage(text: string): void {
     if (text.startsWith('{"method":"Debugger.scriptParsed"')) {
       const scriptId = /"scriptId":"(\d+)"/.exec(text.slice(0, 100))?.[1]
       if (scriptId !== undefined) this.#announcements.set(scriptId, text)
@@ -149,7 +189,7 @@ class Probe {
     const message = JSON.parse(text)
     if (message.method !== 'Debugger.paused') return
     this.onStop?.()
-    this.#onPaused(message.params.callFrames)
+    this.onPaused(message.params.callFrames)
   }
 
   #sourceFrame({ functionName, location }: Debugger.CallFrame): StackFrame {
@@ -181,45 +221,9 @@ class Probe {
  * A place in the source as the stack of an error would have it: the loader makes the map anew, from the source as it is now. Where it cannot, the
  * place in the script is better than none.
  */
-function placeByLoader(file: string, line: number, column: number): Omit<StackFrame, 'function'> {
+function placeByLoader(file: string, line: number, column: number): SourcePlace {
   const site = { getFileName: () => file, toString: () => `f (${file}:${line}:${column})` }
   const stack: unknown = Error.prepareStackTrace?.(new Error(''), [site as unknown as NodeJS.CallSite])
   const [named] = typeof stack === 'string' ? framesOfStack(stack) : []
   return named ?? { file, line, column }
-}
-
-/** `at name (place:1:2)`, and `at place:1:2` for a function without a name. */
-const NAMED = /^\s*at (.+?) \((.+):(\d+):(\d+)\)$/
-const NAMELESS = /^\s*at (.+):(\d+):(\d+)$/
-/** A frame's line has at most this many characters. The message of an error is searched as well, and may be long. */
-const FRAME_MAX_CHARS = 1000
-
-/**
- * The frames in the text of an error's `stack`, at most STACK_MAX_FRAMES. Async functions that wait for the failed one count as frames.
- * Frames without a place (native functions, `Promise.all`) are left out.
- */
-export function framesOfStack(stack: string): StackFrame[] {
-  const frames: StackFrame[] = []
-  for (const text of stack.split('\n')) {
-    if (text.length > FRAME_MAX_CHARS) continue
-    const named = NAMED.exec(text)
-    const [place, line, column] = (named ?? NAMELESS.exec(text))?.slice(named ? 2 : 1) ?? []
-    if (place === undefined) continue
-    frames.push({
-      function: named?.[1]?.replace(/^async /, '') ?? ANONYMOUS,
-      // Evaluated text: `eval at name (place), <anonymous>`.
-      file: pathOf(place.startsWith('eval at ') ? ANONYMOUS : place.replace(/^async /, '')),
-      line: Number(line),
-      column: Number(column),
-    })
-    if (frames.length === STACK_MAX_FRAMES) break
-  }
-  return frames
-}
-
-/** `name (domains/x/plugins/y.ts:12:5)`: the path is relative to the current directory when it is inside it. */
-export function shownFrame({ function: name, file, line, column }: StackFrame): string {
-  const short = isAbsolute(file) ? relative(process.cwd(), file) : file
-  const path = short.startsWith('..') || isAbsolute(short) ? file : short
-  return `${name} (${path}:${line}:${column})`
 }

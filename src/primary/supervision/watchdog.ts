@@ -1,12 +1,12 @@
 // Watches the boot, the event loop and the memory of one lane.
 import type { Settings } from '../../core/config/schema.ts'
-import { isOfRuntime } from '../../core/errors/places.ts'
+import { isOfRuntime, type StackFrame } from '../../core/errors/places.ts'
 import { ThreadClock, type ThreadTimes, type Watcher } from '../../core/schedule/thread-clock.cjs'
 import { ThreadsTime } from '../../core/schedule/waiting.ts'
 import { memoryLimits } from '../../transport/memory/heartbeat.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { isInspected } from './debugger.ts'
-import { isOfNode, type StackFrame, stackOf, stopThread } from './stack-probe.ts'
+import { isOfNode, stackOf, stopThread } from './stack-probe.ts'
 
 /** How often a watchdog checks its lane, milliseconds. */
 export const CHECK_MS = 20

@@ -7,7 +7,7 @@ import type { ProcessServices, ToolHost } from '../../contracts/tool.ts'
 import type { ObservedRequest, RequestWatcher } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
-import { isOfPlugin, placeText, shown } from '../../core/errors/places.ts'
+import { framesOfStack, isOfPlugin, placeText, shown } from '../../core/errors/places.ts'
 import { exactMs, steadyMs } from '../../core/schedule/clock.ts'
 import type { ProcessHistory } from '../../history/process-history.ts'
 import { mountEndpoints } from '../../runtime/endpoint/files/static-files.ts'
@@ -19,7 +19,6 @@ import type { LocalWorker } from '../dispatch/local-worker.ts'
 import type { Health } from '../health/health.ts'
 import type { Routing } from '../http/routes.ts'
 import type { Jobs } from '../jobs/jobs.ts'
-import { framesOfStack } from '../supervision/stack-probe.ts'
 
 /** What tools and lanes ask of the history. @param history null where none is kept: then each throws HISTORY_OFF */
 export function keptRequests(

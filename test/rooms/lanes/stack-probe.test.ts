@@ -8,13 +8,8 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { Piscina } from 'piscina'
-import {
-  framesOfStack,
-  STACK_MAX_FRAMES,
-  type StackFrame,
-  shownFrame,
-  stackOf,
-} from '../../../src/primary/supervision/stack-probe.ts'
+import { framesOfStack, STACK_MAX_FRAMES, type StackFrame, shownFrame } from '../../../src/core/errors/places.ts'
+import { stackOf } from '../../../src/primary/supervision/stack-probe.ts'
 import { BEGUN, ENDED, type How, type Task } from '../../fixtures/lanes/stack/stuck.ts'
 import { startHeddle } from '../../support/heddle.ts'
 import { LOADER } from '../../support/loader.ts'

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
-import { relative } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { WorkInFlight } from '../../../src/contracts/registry.ts'
+import type { StackFrame } from '../../../src/core/errors/places.ts'
 import type { LaneRole } from '../../../src/primary/dispatch/lane.ts'
 import { type LaneDeath, LaneDeaths } from '../../../src/primary/supervision/black-box.ts'
 import type { LaneThread } from '../../../src/primary/supervision/lane-set.ts'
-import type { StackFrame } from '../../../src/primary/supervision/stack-probe.ts'
 import { unknownCause } from '../../../src/primary/supervision/work.ts'
 import { FlightRecorder, STEP_EVENT, STEP_REQUEST } from '../../../src/transport/memory/flight-recorder.ts'
 import { createNameTable } from '../../../src/transport/memory/name-table.ts'
@@ -16,7 +15,7 @@ const PRICE = '/srv/domains/shop/price.ts'
 const FILES = { 'shop.Sell': SELL, 'shop.Buy': '/srv/domains/shop/plugins/buy.ts' }
 
 const frame = (file: string, line = 7): StackFrame => ({ function: 'f', file, line, column: 3 })
-const lineIn = (file: string, line = 7): string => `${relative(process.cwd(), file)}:${line}:3`
+const lineIn = (file: string, line = 7): string => `${file}:${line}:3`
 const work = (id: string, plugin = 'shop.Sell', more: Partial<WorkInFlight> = {}): WorkInFlight => ({
   kind: 'event',
   name: `event of ${plugin}`,
@@ -89,7 +88,7 @@ test('a plugin that was being booted is guilty, by its file when there is no lin
   assert.deepEqual(boxOf(t, { reason: 'boot', bootCulprit: booting }, []).guilty, {
     plugin: null,
     handler: null,
-    line: relative(process.cwd(), booting),
+    line: booting,
     evidence: 'alone',
   })
   assert.equal(
