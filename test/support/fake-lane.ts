@@ -65,7 +65,7 @@ export function replacementOf(lanes: LaneSet) {
   const starter = {
     start: (index: number) => {
       started.push(index)
-      return { state: 'starting' }
+      return { state: 'starting', booted: new Promise(() => {}) }
     },
   }
   const settings = { laneStallMs: 10_000 } as Settings

@@ -105,8 +105,6 @@ export class Lane implements BodySink, BatchListener {
   manifest: Manifest | null = null
   /** False while the loop of its thread stands still: the dispatcher leaves it out. */
   responsive = true
-  /** It works beside a lane that stands still, until that one goes on or has ended. */
-  isStandby = false
   /** How long a debugger has been attached while it ran. */
   heldMs = 0
   /** 1 at the numbers of the routes that it hosts: a plugin may be up in one lane and not in another, and new code has new routes. */

@@ -74,7 +74,7 @@ export function laneDeath(lane: LaneThread, error: unknown, unfinished: Unfinish
 }
 
 /** In one line, with the plugin and its line as far as they are known. */
-export function describeDeath({ message }: LaneDeath, guilty: BlackBox['guilty'] | undefined): string {
+export function describeDeath({ message, guilty }: Pick<BlackBox, 'message' | 'guilty'>): string {
   const whose = guilty?.plugin == null ? '' : `${guilty.plugin}: `
   return `${whose}${message}${guilty?.line == null ? '' : ` (${guilty.line})`}`
 }

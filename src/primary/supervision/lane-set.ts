@@ -91,16 +91,15 @@ export class LaneThread extends Lane {
   readonly bootedFiles: string[] = []
   /** When it had booted; null before. By `steadyMs`. */
   bootedMs: number | null = null
-  /** Called with the fault of the boot, or null when it succeeded. */
-  onBootEnd: ((fault: string | null) => void) | null = null
+  /** Resolves with the fault of the boot, or null when it succeeded. */
+  readonly booted: Promise<string | null>
+  bootEnded: (fault: string | null) => void = () => {}
   /** It is being replaced, because handlers that do not settle hold its places or its room for messages. */
   isWornOut = false
   /** The handler that has opened too many files there; null while none has. */
   holder: Holder | null = null
   /** What is known of its death; null while it lives. */
   box: BlackBox | null = null
-  /** Why it died; null while it lives, and when it was told to end. */
-  deathMessage: string | null = null
   /** Resolves when the thread has ended. */
   ended: Promise<void> = Promise.resolve()
 
@@ -115,6 +114,9 @@ export class LaneThread extends Lane {
     this.without = without
     this.children = children
     this.watchdog = watched(this)
+    this.booted = new Promise((resolve) => {
+      this.bootEnded = resolve
+    })
   }
 
   /** @returns false where the current state does not allow it */
@@ -135,9 +137,8 @@ export class LaneSlot {
   readonly index: number
   readonly role: LaneRole
   thread: LaneThread
-  /** Works beside a blocked thread until that one continues or has ended. */
+  /** Starts or works beside a blocked thread until that one continues or has ended. */
   standby: LaneThread | null = null
-  isStandbyStarting = false
   restarts = 0
   /** Newest first. */
   deaths: BlackBox[]
@@ -168,7 +169,7 @@ export class LaneSet implements Lanes {
   /** Handles the requests of isolated plugins. */
   readonly probation: OnDemandLane
   readonly onDemand: readonly OnDemandLane[]
-  /** Threads that are in no slot: about to take over, or leaving. */
+  /** Threads that are in no slot: about to take one over, or leaving. */
   readonly outside = new Set<LaneThread>()
   /** No thread starts any more. */
   isStopping = false
@@ -235,7 +236,7 @@ export class LaneSet implements Lanes {
 
   /** True when every slot has a lane, and no standby boots. */
   get areUp(): boolean {
-    return this.slots.every(({ thread, isStandbyStarting }) => thread.state === 'ready' && !isStandbyStarting)
+    return this.slots.every(({ thread, standby }) => thread.state === 'ready' && standby?.state !== 'starting')
   }
 
   /** True when no other lane serves or is about to. */
@@ -255,7 +256,7 @@ export class LaneSet implements Lanes {
     for (const slot of this.slots) {
       const { thread, standby } = slot
       infos.push(infoOf(thread, slot, {}))
-      if (standby !== null) infos.push(infoOf(standby, slot, { role: 'relief', deaths: [] }))
+      if (standby?.state === 'ready') infos.push(infoOf(standby, slot, { role: 'relief', deaths: [] }))
     }
     for (const { slot, isIdle } of this.onDemand)
       if (slot !== null) infos.push(infoOf(slot.thread, slot, isIdle ? { state: 'idle' } : {}))

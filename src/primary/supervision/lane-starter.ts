@@ -310,8 +310,9 @@ export class LaneStarter {
         thread.bootedMs = steadyMs()
         if (thread.generation === this.#generation) this.#isProved = true
         thread.manifest = message.manifest
-        if (thread.onBootEnd === null) this.open(thread)
-        else thread.onBootEnd(null)
+        thread.bootEnded(null)
+        // Others are opened when they take over.
+        if (this.#options.lanes.slotOf(thread).thread === thread) this.open(thread)
         return this.pool.prewarm()
       case 'boot-failed':
         this.#registrar.log('ERROR', `Lane ${thread.index} did not boot: ${message.message}`, { stack: message.stack })

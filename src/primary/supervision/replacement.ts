@@ -3,6 +3,7 @@
 import type { Settings } from '../../core/config/schema.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { until, withTimeout } from '../../core/schedule/waiting.ts'
+import { describeDeath } from './black-box.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
 import {
   LAST_LANE_MAX_PAUSE_MS,
@@ -75,14 +76,15 @@ export class LaneReplacement {
     }
     const fresh = this.starter.start(slot.index, slot.role)
     this.lanes.outside.add(fresh)
-    const fault = await new Promise<string | null>((resolve) => {
-      fresh.onBootEnd = resolve
-    })
-    fresh.onBootEnd = null
+    const fault = await fresh.booted
     if (this.lanes.isStopping) return { fresh, fault: STOPPING }
-    // It may have died right after its manifest.
-    if (fresh.isLost) return { fresh, fault: fault ?? fresh.deathMessage ?? 'its thread was ended' }
-    return { fresh, fault }
+    return { fresh, fault: fault ?? this.#endOf(fresh) }
+  }
+
+  /** Why a thread that has booted is of no use any more; null while it is. */
+  #endOf({ isLost, box }: LaneThread): string | null {
+    if (!isLost) return null
+    return box === null ? 'its thread was ended' : describeDeath(box)
   }
 
   /**
@@ -101,6 +103,7 @@ export class LaneReplacement {
   /** Ends a thread that is not needed after all. It takes no part, so no work of others is in flight there. */
   discard(fresh: LaneThread | null): void {
     if (!fresh?.become('draining')) return
+    this.lanes.outside.add(fresh)
     if (fresh.manifest !== null) fresh.post({ type: 'drain' })
     else fresh.abort.abort()
   }
@@ -192,10 +195,10 @@ export class LaneReplacement {
     for (const thread of replaced) this.drain(thread).catch((error) => this.registrar.onFault(thread, error))
   }
 
-  #refusalOf({ deathMessage, manifest }: LaneThread): string | null {
+  #refusalOf(fresh: LaneThread): string | null {
     if (this.lanes.isStopping) return STOPPING
     // It may have died since.
-    return deathMessage ?? this.registrar.refusalOf(manifest!)
+    return this.#endOf(fresh) ?? this.registrar.refusalOf(fresh.manifest!)
   }
 
   // ── after a death ─────────────────────────────────────────────────────────
@@ -207,8 +210,8 @@ export class LaneReplacement {
   died(thread: LaneThread, isRetried: boolean): void {
     const slot = this.lanes.slotOf(thread)
     if (slot.standby === thread) slot.standby = null
-    if (slot.thread === thread && slot.standby !== null) this.#promote(slot)
-    if (slot.thread === thread && !slot.isStandbyStarting) {
+    if (slot.thread === thread && slot.standby?.state === 'ready') this.#promote(slot)
+    if (slot.thread === thread && slot.standby === null) {
       slot.isRetried = isRetried
       if (thread.holder === null) this.#restartLater(slot)
       // Plugins that cannot be read do not boot.
@@ -258,41 +261,36 @@ export class LaneReplacement {
   /** Starts a standby, unless there is one. Resolves when it serves, or does not boot. */
   async relieve(thread: LaneThread): Promise<void> {
     const slot = this.#slotOf(thread)
-    if (slot === undefined || slot.isStandbyStarting || slot.standby !== null || this.lanes.isStopping) return
+    if (slot === undefined || slot.standby !== null || this.lanes.isStopping) return
     const nowMs = steadyMs()
     // While lanes die that often, none is started at once, and none that would have to wait: the slot would wait with it for its restart.
     if (this.#deaths.isExceeded(nowMs) || this.#standbys.isExceeded(nowMs) || !this.#hasPlace) return
     this.#standbys.recordDeath(nowMs)
-    slot.isStandbyStarting = true
-    const { fresh, fault } = await this.start(slot)
-    slot.isStandbyStarting = false
+    const standby = this.starter.start(slot.index, slot.role)
+    slot.standby = standby
+    const fault = await standby.booted
     const goesOn = thread.holder === null && thread.state === 'ready' && thread.watchdog.isResponsive
-    const isNeeded = slot.thread === thread && !goesOn
-    if (fresh === null || fault !== null || !isNeeded) {
-      this.discard(fresh)
-      // It has died meanwhile, and no thread is there for its slot.
-      if (slot.thread.isLost) this.#restartLater(slot)
-      return
+    if (fault === null && slot.standby === standby && slot.thread === thread && !goesOn) {
+      if (thread.isLost) this.#promote(slot)
+      return this.starter.open(standby)
     }
-    this.lanes.outside.delete(fresh)
-    slot.standby = fresh
-    fresh.isStandby = true
-    if (thread.isLost) this.#promote(slot)
-    this.starter.open(fresh)
+    if (slot.standby === standby) slot.standby = null
+    this.discard(standby)
+    // It has died meanwhile, and no thread is there for its slot.
+    if (slot.thread.isLost) this.#restartLater(slot)
   }
 
   /** Some lane works, or is about to. */
   get #isAnyAtWork(): boolean {
     return this.lanes.slots.some(
-      ({ thread, standby, isStandbyStarting }) =>
-        isStandbyStarting || [thread, standby].some((each) => each?.state === 'ready' && each.responsive),
+      ({ thread, standby }) =>
+        standby?.state === 'starting' || [thread, standby].some((each) => each?.state === 'ready' && each.responsive),
     )
   }
 
   /** The thread in the slot has ended: its standby takes the slot. */
   #promote(slot: LaneSlot): void {
     slot.thread = slot.standby!
-    slot.thread.isStandby = false
     slot.standby = null
     slot.restarts++
   }
@@ -301,7 +299,7 @@ export class LaneReplacement {
   onResponsive(thread: LaneThread): void {
     const slot = this.#slotOf(thread)
     const standby = slot?.standby
-    if (!slot || !standby || standby.isLost || thread.holder !== null) return
+    if (!slot || standby?.state !== 'ready' || thread.holder !== null) return
     slot.standby = null
     void this.drain(standby)
   }

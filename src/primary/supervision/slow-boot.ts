@@ -67,15 +67,14 @@ export class SlowBoot {
 
   #try(slot: LaneSlot, thread: LaneThread): void {
     this.#trial = thread
-    thread.onBootEnd = (fault) => {
-      thread.onBootEnd = null
+    void thread.booted.then((fault) => {
       // It was given up: there is new code.
       if (this.#trial !== thread || this.#lanes.isStopping) return
       this.#trial = null
       this.#takingOver = (fault === null ? this.#takeOver(slot, thread) : this.#leftOut(slot, thread)).catch((error) =>
         this.#replacement.registrar.onFault(thread, error),
       )
-    }
+    })
   }
 
   /** All that was waited for has booted. */

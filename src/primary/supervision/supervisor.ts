@@ -246,7 +246,7 @@ export class Supervisor implements ThreadOwner {
     const slot = this.#lanes.slotOf(thread)
     if (slot.standby === thread) slot.standby = null
     this.#onGone(thread, unfinished)
-    thread.onBootEnd?.('it was ended')
+    thread.bootEnded('it was ended')
   }
 
   #onDeath(thread: LaneThread, error: unknown, unfinished: UnfinishedWork): void {
@@ -261,15 +261,13 @@ export class Supervisor implements ThreadOwner {
   /** Reports the death of a lane, and starts another thread in its place. */
   #bury(thread: LaneThread, death: LaneDeath): void {
     const slot = this.#lanes.slotOf(thread)
-    thread.deathMessage = death.message
     const box = this.#reportingFaults(thread, () => this.#registrar.died(thread, death))
-    thread.deathMessage = describeDeath(death, box?.guilty)
     if (box !== undefined) {
       thread.box = box
       slot.deaths = [box, ...slot.deaths].slice(0, DEATHS_KEPT)
     }
     const isBetter = this.#starter.barred.laneDied(thread, death, box?.guilty?.line)
-    thread.onBootEnd?.(thread.deathMessage)
+    thread.bootEnded(describeDeath(box ?? { message: death.message, guilty: null }))
     this.#replacement.died(thread, isBetter)
   }
 
