@@ -34,7 +34,6 @@ interface Entry {
   /** As it was when it was last written. */
   readonly seen: Buffer
   readonly file: FlightFile
-  isStill: boolean
 }
 
 /** A thread that is ended from outside, though native calls of it may be under way, which can end the process. */
@@ -75,7 +74,7 @@ export class FlightMirror {
     const path = join(this.folder, name)
     const seen = Buffer.alloc(FLIGHT_FILE_BYTES)
     const source = Buffer.from(memory)
-    const entry: Entry = { path, source, seen, file: new FlightFile(path, source), isStill: false }
+    const entry: Entry = { path, source, seen, file: new FlightFile(path, source) }
     this.#entries.set(lane, entry)
     return entry
   }
@@ -123,16 +122,16 @@ export class FlightMirror {
 
   /** A round of looks begins: one every CHECK_MS. */
   beginLook(): void {
-    if (this.#looks++ % (RENEW_MS / CHECK_MS) === 0) for (const entry of this.#entries.values()) renew(entry, 0)
+    if (this.#looks++ % (RENEW_MS / CHECK_MS) === 0) for (const entry of this.#entries.values()) renew(entry)
   }
 
   /** @param stillMs how long the loop of the lane has not turned */
   look(lane: Lane, stillMs: number): void {
-    const entry = this.#entries.get(lane)
-    if (entry === undefined) return
     const isStill = stillMs >= STILL_MS
-    if (isStill !== entry.isStill) renew(entry, isStill ? stillMs : 0, true)
-    entry.isStill = isStill
+    if (isStill === lane.flight.isStill) return
+    lane.flight.isStill = isStill
+    const entry = this.#entries.get(lane)
+    if (entry !== undefined) renew(entry)
   }
 
   /**
@@ -168,12 +167,12 @@ export class FlightMirror {
   }
 }
 
-/** Costs a comparison where nothing has changed. A lane that stands still changes nothing, so its mark stays. */
-function renew({ source, seen, file, isStill }: Entry, stillMs: number, isForced = false): void {
-  if (!isForced && (isStill || source.compare(seen, 0, FLIGHT_FILE_BYTES, 0, FLIGHT_FILE_BYTES) === 0)) return
+/** Costs a comparison where nothing has changed. */
+function renew({ source, seen, file }: Entry): void {
+  if (source.compare(seen, 0, FLIGHT_FILE_BYTES, 0, FLIGHT_FILE_BYTES) === 0) return
   // What changes from now on is seen at the next look.
   source.copy(seen, 0, 0, FLIGHT_FILE_BYTES)
-  file.write(stillMs)
+  file.write()
 }
 
 const REPORT_FILE = 'report.json'
@@ -359,15 +358,15 @@ function messageOf({ signal, code, stalled_ms, stderr }: RawReport): string {
 }
 
 function begunIn(path: string, name: string, names: WorkNames, diedMs: number): Begun[] {
-  const record = readFlightFile(join(path, name))
-  if (record === null) return []
+  const flight = readFlightFile(join(path, name))
+  if (flight === null) return []
   const laneNamed = names.lanes[name]
   const lane = name === PRIMARY_FILE ? PRIMARY_INDEX : (laneNamed?.index ?? 0)
-  return record.flight.steps().flatMap((step) => {
+  return flight.steps().flatMap((step) => {
     const named = step.endedMs === 0 ? namedWork(step, (number) => names.routes[number], laneNamed) : undefined
     if (named === undefined) return []
     const work = workOfStep(step, named, diedMs)
     const isStream = named.isStream === true
-    return [{ lane, work, isStream, begunMs: step.begunMs, isStill: record.stillMs > 0 }]
+    return [{ lane, work, isStream, begunMs: step.begunMs, isStill: flight.isStill }]
   })
 }

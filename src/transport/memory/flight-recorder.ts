@@ -1,19 +1,20 @@
 // The last steps of a thread, readable after its end, and their copy outside of the process.
-import { closeSync, constants, openSync, readFileSync, rmSync, writeFileSync, writeSync, writevSync } from 'node:fs'
+import { closeSync, constants, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import type { RawBuffer } from './spsc-ring.ts'
 
 // Taken before plugins can replace them.
 const { load, store } = Atomics
 
 /**
- * Flight recorder of one lane: written by the lane alone, read by the primary while the lane is stuck and after its thread is gone.
+ * Flight recorder of one lane: written by the lane, but for STILL, and read by the primary while the lane is stuck and after its thread is gone.
  *
- *   byte 0        64                                64 + 256 × 64
- *   ┌─────────────┬─────────────────────────────────┬───────────────────┐
- *   │CURSOR LENGTH│ steps, the oldest overwritten   │ exit report, UTF-8│
- *   └─────────────┴─────────────────────────────────┴───────────────────┘
+ *   byte 0              64                                64 + 256 × 64
+ *   ┌───────────────────┬─────────────────────────────────┬───────────────────┐
+ *   │CURSOR LENGTH STILL│ steps, the oldest overwritten   │ exit report, UTF-8│
+ *   └───────────────────┴─────────────────────────────────┴───────────────────┘
  *
- * CURSOR counts steps for ever, modulo 2^32; LENGTH is the length of the exit report in bytes. A step takes one cache line:
+ * CURSOR counts steps for ever, modulo 2^32; LENGTH is the length of the exit report in bytes; STILL is 1 while the primary sees the lane's loop stand
+ * still. A step takes one cache line:
  *
  *   ┌────────────────┬────────────────┬────────┬──────┬─────────┬───────┬──────────────────────┐
  *   │ BEGUN (float64)│ ENDED (float64)│ NUMBER │ KIND │ SUBJECT │ FRAME │ id, 32 bytes latin-1 │
@@ -25,6 +26,7 @@ const { load, store } = Atomics
  */
 const CURSOR_WORD = 0
 const REPORT_LENGTH_WORD = 1
+const STILL_WORD = 2
 const STEPS_BYTE = 64
 const STEP_BYTES = 64
 const STEP_WORDS = STEP_BYTES >> 2
@@ -167,6 +169,15 @@ export class FlightReader extends FlightMemory {
     return steps
   }
 
+  /** The loop of the lane stood still when the primary looked last. */
+  get isStill(): boolean {
+    return load(this.control, STILL_WORD) === 1
+  }
+
+  set isStill(isStill: boolean) {
+    store(this.control, STILL_WORD, isStill ? 1 : 0)
+  }
+
   get hasExitReport(): boolean {
     return load(this.control, REPORT_LENGTH_WORD) !== 0
   }
@@ -179,9 +190,6 @@ export class FlightReader extends FlightMemory {
 
 /** A lane writes its record at most this often, milliseconds. One write takes 1.3 µs: it is 16 KiB into a file in memory. */
 const WRITE_MS = 1
-/** Where the file, and not the recorder, says for how long the loop has stood still, milliseconds (int32): in the free part of the first line. */
-const STILL_BYTE = 16
-const STILL_BYTES = 4
 
 /** Ending of the file beside it that names the plugin's file which is being booted. */
 export const BOOTING_ENDING = '.booting'
@@ -194,8 +202,6 @@ export const BOOTING_ENDING = '.booting'
 export class FlightFile {
   readonly #path: string
   readonly #bytes: Buffer
-  /** The same around the mark of a standstill. */
-  readonly #parts: [Buffer, Buffer, Buffer]
   /** -1 when it cannot be written any more. */
   #fd: number
   #writtenMs = 0
@@ -204,11 +210,6 @@ export class FlightFile {
   constructor(path: string, memory: Buffer) {
     this.#path = path
     this.#bytes = memory.subarray(0, FLIGHT_FILE_BYTES)
-    this.#parts = [
-      this.#bytes.subarray(0, STILL_BYTE),
-      Buffer.alloc(STILL_BYTES),
-      this.#bytes.subarray(STILL_BYTE + STILL_BYTES),
-    ]
     this.#fd = openFile(path)
   }
 
@@ -219,16 +220,10 @@ export class FlightFile {
     this.write()
   }
 
-  /** @param stillMs since when the loop of the lane has stood still, as the primary sees it */
-  write(stillMs = 0): void {
+  write(): void {
     if (this.#fd === -1) return
     try {
-      if (stillMs === 0) writeSync(this.#fd, this.#bytes, 0, FLIGHT_FILE_BYTES, 0)
-      else {
-        // Not in the memory itself, which the lane writes, too.
-        this.#parts[1].writeInt32LE(stillMs)
-        writevSync(this.#fd, this.#parts, 0)
-      }
+      writeSync(this.#fd, this.#bytes, 0, FLIGHT_FILE_BYTES, 0)
     } catch {
       // The folder or the memory is gone. What is in flight is then not known after an abort: nothing else depends on it.
       this.close()
@@ -262,18 +257,11 @@ function openFile(path: string): number {
   }
 }
 
-/** What a flight file says. */
-interface FlightRecord {
-  readonly flight: FlightReader
-  /** How long the loop of the lane had stood still when that was last written; 0 when it turned. */
-  readonly stillMs: number
-}
-
 /** @returns null for a file that is cut off */
-export function readFlightFile(path: string): FlightRecord | null {
+export function readFlightFile(path: string): FlightReader | null {
   const bytes = readFileSync(path)
   if (bytes.length < FLIGHT_FILE_BYTES) return null
   const memory = createFlightRecorder()
   Buffer.from(memory).set(bytes.subarray(0, FLIGHT_FILE_BYTES))
-  return { flight: new FlightReader(memory), stillMs: bytes.readInt32LE(STILL_BYTE) }
+  return new FlightReader(memory)
 }
