@@ -88,16 +88,19 @@ export class LaneReplacement {
   }
 
   /**
-   * Replaces the thread in the slot, unless the new one does not boot.
-   * @param refusal told the new thread: why it is not taken; null when it is
-   * @returns why the old one stays; null when it was replaced, and has finished its work
+   * Replaces the threads in the slots at the same moment, or none of them.
+   * @param refusal why a new thread that has booted is not taken; null when it is
+   * @returns why the old ones stay; null when they were replaced. `drained` resolves when those have finished their work
    */
-  async replace(slot: LaneSlot, refusal: (fresh: LaneThread) => string | null = () => null): Promise<string | null> {
-    const started = await this.start(slot)
-    const fault = started.fault ?? refusal(started.fresh!)
-    if (fault === null) await this.takeOver(slot, started.fresh!)
-    else this.discard(started.fresh)
-    return fault
+  async replace(
+    slots: readonly LaneSlot[],
+    refusal: (fresh: LaneThread) => string | null = () => null,
+  ): Promise<{ fault: string | null; drained: Promise<unknown> }> {
+    const started = await Promise.all(slots.map((slot) => this.start(slot)))
+    const fault = started.map((each) => each.fault ?? refusal(each.fresh!)).find((each) => each !== null) ?? null
+    if (fault !== null) for (const { fresh } of started) this.discard(fresh)
+    const takenOver = fault === null ? slots.map((slot, n) => this.takeOver(slot, started[n]!.fresh!)) : []
+    return { fault, drained: Promise.all(takenOver) }
   }
 
   /** Ends a thread that is not needed after all. It takes no part, so no work of others is in flight there. */
@@ -110,18 +113,13 @@ export class LaneReplacement {
 
   /** Puts a thread into the slot. Resolves when the threads that were there have finished their work; their native calls may take longer. */
   async takeOver(slot: LaneSlot, fresh: LaneThread): Promise<void> {
-    await Promise.all(this.install(slot, fresh).map((each) => this.drain(each)))
-  }
-
-  /** Puts a thread into the slot. @returns the threads that were there: they still get work until they are drained */
-  install(slot: LaneSlot, fresh: LaneThread): LaneThread[] {
     const replaced = [slot.thread, slot.standby].filter((each) => each !== null && !each.isLost) as LaneThread[]
     this.lanes.outside.delete(fresh)
     slot.thread = fresh
     slot.standby = null
     slot.isRetried = false
     this.starter.open(fresh)
-    return replaced
+    await Promise.all(replaced.map((each) => this.drain(each)))
   }
 
   /** Gives a lane no new work, and ends it when it has finished what it has: requests and events have their own time limits, all else has the handlers'. */
@@ -160,39 +158,25 @@ export class LaneReplacement {
   // ── new code ──────────────────────────────────────────────────────────────
 
   /**
-   * Replaces one lane after another, each when the one before has finished its work: the process is never short of lanes. When it throws,
-   * the lanes that were not replaced stay.
+   * Replaces all lanes: one after another, each when the one before has finished its work, so that the process is never short of lanes. In
+   * development, where somebody waits for the change, at the same moment: no request meets the old code any more. When it throws, the lanes that were
+   * not replaced stay.
    * @throws when a new lane does not boot, or boots with fewer plugins than the old ones
    */
-  async oneByOne(): Promise<void> {
-    const takeBack = this.starter.beginGeneration()
-    for (const slot of this.lanes.slots) {
-      if (this.lanes.isStopping) throw new Error(STOPPING)
-      const fault = await this.replace(slot, (fresh) => this.#refusalOf(fresh))
-      if (fault === null) continue
-      takeBack()
-      const taken = slot.index === 0 ? '' : ` (lanes before ${slot.index} have the new code)`
-      throw new Error(`${fault}${taken}`)
-    }
-  }
-
-  /**
-   * Replaces all lanes at the same moment, or none: no request meets the old code any more. The old lanes finish by themselves. For
-   * development, where somebody waits for the change.
-   * @throws as `oneByOne`
-   */
-  async allAtOnce(): Promise<void> {
+  async reload(isDevelopment: boolean): Promise<void> {
     const takeBack = this.starter.beginGeneration()
     const { slots } = this.lanes
-    const started = await Promise.all(slots.map((slot) => this.start(slot)))
-    const fault = started.map((each) => each.fault ?? this.#refusalOf(each.fresh!)).find((each) => each !== null)
-    if (fault !== undefined) {
-      takeBack()
-      for (const { fresh } of started) this.discard(fresh)
-      throw new Error(fault!)
+    for (const batch of isDevelopment ? [slots] : slots.map((slot) => [slot])) {
+      if (this.lanes.isStopping) throw new Error(STOPPING)
+      const { fault, drained } = await this.replace(batch, (fresh) => this.#refusalOf(fresh))
+      const [{ index, thread }] = batch as [LaneSlot]
+      if (fault !== null) {
+        takeBack()
+        throw new Error(index === 0 ? fault : `${fault} (lanes before ${index} have the new code)`)
+      }
+      if (isDevelopment) drained.catch((error) => this.registrar.onFault(thread, error))
+      else await drained
     }
-    const replaced = slots.flatMap((slot, n) => this.install(slot, started[n]!.fresh!))
-    for (const thread of replaced) this.drain(thread).catch((error) => this.registrar.onFault(thread, error))
   }
 
   #refusalOf(fresh: LaneThread): string | null {

@@ -85,7 +85,9 @@ export class SlowBoot {
     for (const other of this.#lanes.slots) {
       if (this.#lanes.isStopping || !files.some((file) => other.thread.without.has(file))) continue
       // It has brought this one down: now it is barred, as after any death.
-      if ((await replacement.replace(other)) !== null) return
+      const { fault, drained } = await replacement.replace([other])
+      if (fault !== null) return
+      await drained
     }
   }
 

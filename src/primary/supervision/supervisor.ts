@@ -146,7 +146,10 @@ export class Supervisor implements ThreadOwner {
     this.#registrar.wornOut(thread)
     if (slot.role !== 'regular') return this.#lanes.onDemandOf(slot.role)!.renew()
     const isReplaced = (): boolean => slot.thread !== thread || thread.isLost
-    await this.#replacement.replace(slot, () => (isReplaced() ? 'nothing is to be replaced' : null))
+    const { drained } = await this.#replacement.replace([slot], () =>
+      isReplaced() ? 'nothing is to be replaced' : null,
+    )
+    await drained
   }
 
   /** Ends a lane whose handler has opened too many files, which closes them. If it is the only lane, another takes over first. */
@@ -316,7 +319,7 @@ export class Supervisor implements ThreadOwner {
    */
   async reload(): Promise<void> {
     await this.slowBoot.giveUp()
-    await (this.#options.isDevelopment ? this.#replacement.allAtOnce() : this.#replacement.oneByOne())
+    await this.#replacement.reload(this.#options.isDevelopment)
     for (const onDemand of this.#lanes.onDemand) this.#drain(onDemand)
   }
 

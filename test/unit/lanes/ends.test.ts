@@ -137,8 +137,8 @@ test('a reload is refused after a minute in which no thread of too many has left
   t.mock.method(performance, 'now', () => now() + laterMs)
   const { slot, replacement, started } = crowded(t)
   let fault: string | null = ''
-  void replacement.replace(slot).then((refused) => {
-    fault = refused
+  void replacement.replace([slot]).then((refused) => {
+    fault = refused.fault
   })
   const look = async (): Promise<string | null> => {
     t.mock.timers.tick(1000)
