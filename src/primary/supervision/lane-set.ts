@@ -100,8 +100,6 @@ export class LaneThread extends Lane {
   holder: Holder | null = null
   /** What is known of its death; null while it lives. */
   box: BlackBox | null = null
-  /** Resolves when the thread has ended. */
-  ended: Promise<void> = Promise.resolve()
 
   /** @param watched creates its watchdog */
   constructor(

@@ -269,7 +269,7 @@ export class LaneStarter {
       flightMirror?.end(thread)
       this.#owner.ended(thread, error)
     }
-    thread.ended = this.pool.run(init, [port, bulk], thread.abort.signal).then(() => ended(null), ended)
+    void this.pool.run(init, [port, bulk], thread.abort.signal).then(() => ended(null), ended)
     return thread
   }
 

@@ -2,7 +2,7 @@
 
 import type { Settings } from '../../core/config/schema.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
-import { until, withTimeout } from '../../core/schedule/waiting.ts'
+import { until } from '../../core/schedule/waiting.ts'
 import { describeDeath } from './black-box.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
 import {
@@ -33,9 +33,6 @@ interface Replacement {
   /** Why it did not boot; null when it did. */
   fault: string | null
 }
-
-/** Who has left no descriptor for the next lane has this long to leave, milliseconds. */
-const HOLDER_LEAVES_MS = 5000
 
 /** A standby starts when a lane has stood still this long by its own doing, before it is known whether it will go on; or at half of its time, when that is less. */
 const STANDBY_AFTER_MS = 1000
@@ -197,9 +194,7 @@ export class LaneReplacement {
     if (slot.thread === thread && slot.standby?.state === 'ready') this.#promote(slot)
     if (slot.thread === thread && slot.standby === null) {
       slot.isRetried = isRetried
-      if (thread.holder === null) this.#restartLater(slot)
-      // Plugins that cannot be read do not boot.
-      else void withTimeout(thread.ended, HOLDER_LEAVES_MS, undefined).then(() => this.#restartLater(slot))
+      this.#restartLater(slot)
     } else this.#deaths.recordDeath(steadyMs())
     this.lanes.changed()
   }
