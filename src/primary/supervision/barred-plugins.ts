@@ -1,6 +1,7 @@
 // Plugins whose boot crashes lanes, or that take long to boot: lanes start without them until there is new code.
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { DeathWindow, type LaneThread } from './lane-set.ts'
+import { withLine } from './work.ts'
 
 /** A crash this soon after the boot, by what the boot has left behind, bars the plugin at once, milliseconds. */
 const BOOT_AFTERMATH_MS = 10_000
@@ -51,7 +52,7 @@ export class BarredPlugins {
     if (this.reasons[file] === undefined && this.#isEnough(thread, file, death)) {
       const left = death.reason === 'broken' ? 'by what it has broken' : 'by what it left behind when it booted'
       const when = thread.bootedMs === null ? 'while it booted' : left
-      this.#bar(file, `It brought down a lane ${when}: ${death.message}${line ? ` (${line})` : ''}`)
+      this.#bar(file, `It brought down a lane ${when}: ${withLine(death.message, line)}`)
     }
     return this.reasons[file] !== undefined && !thread.without.has(file)
   }

@@ -22,7 +22,7 @@ import type { Isolation } from './isolation.ts'
 import type { LaneThread } from './lane-set.ts'
 import { isOfNode } from './stack-probe.ts'
 import { BOOT_TIMEOUT_MS, STANDSTILL_GROWTH, type Standstill } from './watchdog.ts'
-import { handlersIn, hasJustEnded, idOf, kindOf, originsIn, unknownCause } from './work.ts'
+import { causeText, handlersIn, hasJustEnded, idOf, kindOf, originsIn, withLine } from './work.ts'
 
 /** The cause of a lane's end as far as it is known, and the work that it leaves. */
 export interface LaneDeath extends UnfinishedWork {
@@ -75,8 +75,7 @@ export function laneDeath(lane: LaneThread, error: unknown, unfinished: Unfinish
 
 /** In one line, with the plugin and its line as far as they are known. */
 export function describeDeath({ message, guilty }: Pick<BlackBox, 'message' | 'guilty'>): string {
-  const whose = guilty?.plugin == null ? '' : `${guilty.plugin}: `
-  return `${whose}${message}${guilty?.line == null ? '' : ` (${guilty.line})`}`
+  return withLine(guilty?.plugin == null ? message : `${guilty.plugin}: ${message}`, guilty?.line)
 }
 
 function bootCulpritOf(lane: LaneThread, stack: readonly StackFrame[], said: ExitReport['kind'] | null): string | null {
@@ -253,15 +252,12 @@ export class LaneDeaths {
   }
 
   #report(box: BlackBox): void {
-    const { guilty } = box
-    const who = [guilty?.handler, guilty?.plugin].find((name) => name != null)
-    const where = [who, guilty?.line].filter((part) => part != null).join(' at ')
-    // What was in flight when a replaced builtin was noticed says nothing.
-    const unknown = box.reason === 'broken' ? '' : unknownCause(box.in_flight, box.in_flight_count)
-    const cause = guilty === null ? unknown : ` in ${where}`
     const short = { ...box, steps: box.steps.slice(-STEPS_REPORTED) }
     const { kernel, events } = this.#parts
-    const { lane, reason, in_flight_count, in_flight } = box
+    const { lane, reason, guilty, in_flight_count, in_flight } = box
+    // What was in flight when a replaced builtin was noticed says nothing.
+    const isSilent = guilty === null && reason === 'broken'
+    const cause = isSilent ? '' : causeText(guilty, in_flight, in_flight_count)
     const fields = {
       ...{ lane, reason, plugin: guilty?.plugin ?? undefined, evidence: guilty?.evidence },
       in_flight: in_flight.slice(0, IN_FLIGHT_LOGGED).map(({ name }) => name),

@@ -8,7 +8,7 @@ import type { Lane } from '../dispatch/lane.ts'
 import type { Hub } from '../events/hub.ts'
 import type { Routing } from '../http/routes.ts'
 import { DeathWindow, type LaneSet } from './lane-set.ts'
-import { pluginIn } from './work.ts'
+import { pluginIn, withLine } from './work.ts'
 
 /** A plugin is isolated for this long after its last proved crash, milliseconds. */
 export const ISOLATION_MS = 60_000
@@ -93,7 +93,7 @@ export class Isolation {
     if (!isOnTrial && suspect.crashes.size < CRASHES_MAX) return
     const forMs = Math.min(DISABLED_MAX_MS, DISABLED_MS * 2 ** suspect.disabledTimes)
     const count = isOnTrial ? 'another lane' : `${suspect.crashes.size} lanes in ${CRASH_WINDOW_MS / 1000} s`
-    this.disable(plugin, forMs, `its handlers crashed ${count}; last: ${message}${line ? ` (${line})` : ''}`)
+    this.disable(plugin, forMs, `its handlers crashed ${count}; last: ${withLine(message, line)}`)
   }
 
   /** Disables a plugin, unless it is. */

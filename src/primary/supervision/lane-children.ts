@@ -5,6 +5,8 @@ import type { LaneInfo, Starter } from '../../contracts/registry.ts'
 import { endTree, findTree, type ProcessTable, processTable } from '../../guardian/process-tree.cjs'
 
 interface Leader {
+  /** Its `startOf`. */
+  start: number
   command: string
   startedMs: number
   starter: Starter
@@ -20,8 +22,7 @@ process.once('exit', () => {
 export class LaneChildren {
   readonly #mark: string
   readonly #note: (pid: number, start: number | null) => void
-  /** Groups, by the process that leads it, or has led it: each with `startOf` it. */
-  readonly #starts = new Map<number, number>()
+  /** By the process that leads a group, or has led it. */
   readonly #leaders = new Map<number, Leader>()
   readonly #threads = new Map<number, Starter>()
 
@@ -36,14 +37,12 @@ export class LaneChildren {
 
   processStarted(pid: number, start: number, command: string, starter: Starter): void {
     this.#note(pid, start)
-    this.#starts.set(pid, start)
-    this.#leaders.set(pid, { command: basename(command), startedMs: Date.now(), starter })
+    this.#leaders.set(pid, { start, command: basename(command), startedMs: Date.now(), starter })
     this.mayLeave()
   }
 
   processEnded(pid: number): void {
     this.#note(pid, null)
-    this.#starts.delete(pid)
     this.#leaders.delete(pid)
   }
 
@@ -61,6 +60,10 @@ export class LaneChildren {
     used.add(this)
   }
 
+  get #all(): Parameters<typeof findTree>[0] {
+    return { leaders: new Map([...this.#leaders].map(([pid, { start }]) => [pid, start])), mark: this.#mark }
+  }
+
   list(): ({ pid: number } & Starter)[] {
     return [...this.#leaders].map(([pid, { starter }]) => ({ pid, ...starter }))
   }
@@ -69,9 +72,9 @@ export class LaneChildren {
   shown(fileOf: (plugin: string) => string | undefined): LaneInfo['child_processes'] {
     if (!used.has(this)) return []
     const table = processTable()
-    const others = new Set(table === null ? [] : findTree({ leaders: this.#starts, mark: this.#mark }, table))
-    const told = [...this.#leaders].flatMap(([pid, { command, startedMs, starter }]) => {
-      const tree = findTree({ leaders: new Map([[pid, this.#starts.get(pid)!]]), mark: null }, table)
+    const others = new Set(table === null ? [] : findTree(this.#all, table))
+    const told = [...this.#leaders].flatMap(([pid, { start, command, startedMs, starter }]) => {
+      const tree = findTree({ leaders: new Map([[pid, start]]), mark: null }, table)
       for (const each of tree) others.delete(each)
       if (tree.length === 0) return []
       const file = (starter.plugin !== null && fileOf(starter.plugin)) || null
@@ -99,10 +102,8 @@ export class LaneChildren {
    */
   end(task = 0): void {
     const awaited = task === 0 ? [] : childrenOf(task)
-    if (awaited.length > 0 || used.delete(this) || hasChildren())
-      endTree({ leaders: this.#starts, mark: this.#mark }, awaited)
-    for (const pid of this.#starts.keys()) this.#note(pid, null)
-    this.#starts.clear()
+    if (awaited.length > 0 || used.delete(this) || hasChildren()) endTree(this.#all, awaited)
+    for (const pid of this.#leaders.keys()) this.#note(pid, null)
     this.#leaders.clear()
   }
 }

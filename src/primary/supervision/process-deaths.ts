@@ -7,7 +7,7 @@ import { publishOwn } from '../events/event-driver.ts'
 import type { Log } from '../logging/process-log.ts'
 import { type CrashReport, readCrashReports } from './crash-report.ts'
 import type { Isolation } from './isolation.ts'
-import { unknownCause } from './work.ts'
+import { causeText } from './work.ts'
 
 /** The event that reports the death of the process before this one. */
 export const PROCESS_DIED = 'runtime.process.died'
@@ -111,9 +111,7 @@ export class ProcessDeaths {
   report(publish: (event: EventFrame) => Awaitable<void>): void {
     for (const { signal, code, message, guilty, in_flight, at, stderr, lived_ms } of this.#unread) {
       const died: ProcessDied = { signal, code, message, guilty, in_flight: in_flight.slice(0, IN_FLIGHT_SHOWN) }
-      const where = [guilty?.handler ?? guilty?.plugin, guilty?.line].filter((part) => part != null).join(' at ')
-      const cause = guilty === null ? unknownCause(in_flight, in_flight.length) : ` in ${where}`
-      const text = `The process before this one is dead: ${message}${cause}`
+      const text = `The process before this one is dead: ${message}${causeText(guilty, in_flight, in_flight.length)}`
       this.#log('ERROR', text, IDENTITY, { ...died, died_at: at, lived_ms, stderr: stderr.join('\n') })
       publishOwn(IDENTITY, PROCESS_DIED, { ...died }, publish, this.#log)
     }

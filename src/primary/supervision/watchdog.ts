@@ -41,9 +41,8 @@ const BOOT_ROOM_MB = 1024
 const MIB = 1 << 20
 /** A blocked loop of a leaving lane is stopped after this much own time, milliseconds. */
 const LEAVING_STALL_MS = 200
-/** Memory limit of a leaving lane, as a multiple of its own. Above it the lane has FULL_MS of own time, unless it grows by FULL_GROWTH more. */
+/** Memory limit of a leaving lane, as a multiple of its own. Above it the lane has FULL_MS of own time. */
 const LEAVING_GROWTH = 1.5
-const FULL_GROWTH = 0.5
 const FULL_MS = 2000
 /** Time limit of a leaving lane, milliseconds. */
 const LEAVING_MAX_MS = 120_000
@@ -108,7 +107,8 @@ export class Watchdog {
   #askedTurn: number | null = null
   /** It has begun to boot one. */
   #hasPlugin = false
-  readonly #atBirth: Memory | null
+  /** Before its thread began, later before its loop stood still. */
+  #memoryBefore: Memory | null
   #seenBeats = -1
   /** How long the heartbeat has been stopped, as far as the primary was awake, milliseconds. */
   stillMs = 0
@@ -116,7 +116,6 @@ export class Watchdog {
   /** Own time of the thread since then. */
   ownMs = 0
   #cpuMsStill: number | null = null
-  #atStandstill: Memory | null = null
   #probe: Promise<StackFrame[] | null> | null = null
   #probedMs = 0
   /** Stack early in the current standstill; null when there is none. */
@@ -126,7 +125,6 @@ export class Watchdog {
   leavingMs = 0
   /** Own time since it exceeded its memory; null while it does not. */
   #fullTime: ThreadsTime | null = null
-  #growthWhenFull = 0
   /** Stops since its loop turned last. */
   #stops = 0
   #isStopping = false
@@ -135,7 +133,7 @@ export class Watchdog {
     this.#lane = lane
     this.#options = options
     this.#clock = new ThreadClock(() => lane.heartbeat.times() ?? options.startingTimes())
-    this.#atBirth = this.#memory()
+    this.#memoryBefore = this.#memory()
   }
 
   /** True while the lane's loop turns. */
@@ -282,13 +280,10 @@ export class Watchdog {
       })
     }
     const limits = memoryLimits(this.#options.settings.laneMemoryMb)
-    const growth = Math.max(heapBytes / limits.heapBytes, externalBytes / limits.externalBytes)
-    const isFull = growth > LEAVING_GROWTH
-    if (!isFull || this.#fullTime === null) this.#growthWhenFull = growth
-    if (!isFull) this.#fullTime = null
-    else this.#fullTime ??= new ThreadsTime(FULL_MS)
+    const isFull = Math.max(heapBytes / limits.heapBytes, externalBytes / limits.externalBytes) > LEAVING_GROWTH
+    this.#fullTime = isFull ? (this.#fullTime ?? new ThreadsTime(FULL_MS)) : null
     const isHopeless = this.#stops > STOPS_MAX || this.leavingMs > LEAVING_MAX_MS
-    return isHopeless || growth > this.#growthWhenFull + FULL_GROWTH || this.#fullTime?.look() === true
+    return isHopeless || this.#fullTime?.look() === true
   }
 
   #checkBoot(watcher: Watcher, isDebugged: boolean): TerminationReason | null {
@@ -333,7 +328,7 @@ export class Watchdog {
   #bootMemoryFault(): string | null {
     const { lanes, laneMemoryMb } = this.#options.settings
     const limitMb = STANDSTILL_GROWTH * laneMemoryMb + BOOT_ROOM_MB + lanes * BOOT_LANE_MB
-    if (this.#bytesGrownSince(this.#atBirth) <= limitMb * MIB) return null
+    if (this.#bytesGrown <= limitMb * MIB) return null
     return `the process grew by more than ${limitMb} MiB while it booted`
   }
 
@@ -348,13 +343,13 @@ export class Watchdog {
     const wasResponsive = this.isResponsive
     this.#look(watcher)
     if (this.isResponsive) return null
-    if (wasResponsive) this.#atStandstill = this.#memory()
+    if (wasResponsive) this.#memoryBefore = this.#memory()
     // A standby may still help.
     if (isDebugged) this.ownMs = Math.min(this.ownMs, laneStallMs / 2)
     else this.#probeStack(nowMs)
     if (this.ownMs >= laneStallMs) return 'stalled'
     // The lane cannot report its memory while its loop is blocked.
-    return this.#bytesGrownSince(this.#atStandstill) > STANDSTILL_GROWTH * laneMemoryMb * MIB ? 'memory' : null
+    return this.#bytesGrown > STANDSTILL_GROWTH * laneMemoryMb * MIB ? 'memory' : null
   }
 
   /** Takes the stack once per standstill. This also resumes a thread that a debugger has left at a breakpoint. */
@@ -391,7 +386,8 @@ export class Watchdog {
   }
 
   /** How much the lane has grown, as seen from outside; 0 when unknown. Memory of a thread that has ended since may still belong to the process. */
-  #bytesGrownSince(before: Memory | null): number {
+  get #bytesGrown(): number {
+    const before = this.#memoryBefore
     const now = this.#memory()
     if (now === null || before === null) return 0
     return now.processBytes - before.processBytes - Math.max(0, now.otherBytes - before.otherBytes)

@@ -1,6 +1,6 @@
 // What the numbers in a flight recorder mean: in a process that runs, and in one that is dead.
 
-import type { FlightStep, WorkInFlight } from '../../contracts/registry.ts'
+import type { BlackBox, FlightStep, WorkInFlight } from '../../contracts/registry.ts'
 import type { Origin } from '../../contracts/tracing.ts'
 import { type RawStep, STEP_EVENT, STEP_JOB, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
 import type { Lane } from '../dispatch/lane.ts'
@@ -100,13 +100,19 @@ export function handlersIn(lane: Lane, routing: Routing): Origin[] {
 /** Work that a line of the log names at most. */
 const NAMED_MAX = 10
 
-/** What the log says where nothing proves who caused a death. @param count of all, of which `works` has the oldest */
-export function unknownCause(works: readonly WorkInFlight[], count: number): string {
+/** What the log says of a cause: who is guilty, or what was in flight. @param count of all, of which `works` has the oldest */
+export function causeText(guilty: BlackBox['guilty'], works: readonly WorkInFlight[], count: number): string {
+  if (guilty !== null)
+    return ` in ${[guilty.handler ?? guilty.plugin, guilty.line].filter((part) => part !== null).join(' at ')}`
   if (count === 0) return '. The cause is unknown; nothing was in flight'
   const names = works.slice(0, NAMED_MAX).map(({ name }) => name)
   const rest = count > names.length ? ` and ${count - names.length} more` : ''
   return `. The cause is unknown; in flight: ${names.join(', ')}${rest}`
 }
+
+/** `it threw (sell.ts:1:1)`, as far as the line is known. */
+export const withLine = (message: string, line: string | null | undefined): string =>
+  line == null ? message : `${message} (${line})`
 
 /** What a handler has begun counts as there until this long after its end: a timer that it left may still run, milliseconds. */
 const AFTERMATH_MS = 1000

@@ -5,7 +5,7 @@ import type { StackFrame } from '../../../src/core/errors/places.ts'
 import type { LaneRole } from '../../../src/primary/dispatch/lane.ts'
 import { type LaneDeath, LaneDeaths } from '../../../src/primary/supervision/black-box.ts'
 import type { LaneThread } from '../../../src/primary/supervision/lane-set.ts'
-import { unknownCause } from '../../../src/primary/supervision/work.ts'
+import { causeText } from '../../../src/primary/supervision/work.ts'
 import { FlightRecorder, STEP_EVENT, STEP_REQUEST } from '../../../src/transport/memory/flight-recorder.ts'
 import { createNameTable } from '../../../src/transport/memory/name-table.ts'
 import { laneOf } from '../../support/fake-lane.ts'
@@ -112,9 +112,9 @@ test('nobody is named where nothing proves who it was', (t) => {
 
 test('the log lists what was in flight where the cause is unknown', () => {
   const [sell, buy] = [work('evt_1'), work('evt_2', 'shop.Buy')]
-  assert.equal(unknownCause([], 0), '. The cause is unknown; nothing was in flight')
+  assert.equal(causeText(null, [], 0), '. The cause is unknown; nothing was in flight')
   assert.equal(
-    unknownCause([sell, buy], 3),
+    causeText(null, [sell, buy], 3),
     '. The cause is unknown; in flight: event of shop.Sell, event of shop.Buy and 1 more',
   )
 })
