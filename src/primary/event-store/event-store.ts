@@ -60,9 +60,11 @@ const isTaken = (error: unknown): boolean => error instanceof HeddleError && err
 /**
  * ```
  *   new ──► opening ──► open ──► serving ──► ended
- *             ▲  │
- *             └──┘ the database is locked, another process has it, a table is missing
+ *            ▲   │▲       │
+ *            └───┘└───────┘ others have removed this member before it served
+ *            the database is locked, another process has it, a table is missing
  * ```
+ * Each of them ends with the process.
  */
 type State = 'new' | 'opening' | 'open' | 'serving' | 'ended'
 
@@ -223,6 +225,7 @@ export class EventStore {
    * @throws DATABASE_TAKEN if all events go through the store and another process has the file
    */
   async open(): Promise<void> {
+    if (this.#isEnded) return
     this.#state = 'opening'
     try {
       await this.#open()
