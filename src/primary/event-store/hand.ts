@@ -17,12 +17,13 @@ const RETRY_LEAVES_MS = 1000
 
 /**
  * ```
- *   held ──► settling ──► (the change is committed: it leaves the hand)
- *     ├────► leaving ───► returned     (its slot drains: another process has the next attempt, once this one is noted)
- *     └────► returned                  (the process ends, the group has gone, the slot is lost: it stays in the store)
+ *   held ──┬──► settling ──► out of the hand     its outcome is committed, or its slot was lost meanwhile
+ *          ├──► leaving ───► out of the hand     its slot drains: the next owner has the next attempt, once this one is noted
+ *          └───────────────► out of the hand     it stays in the store: its group has gone, its slot is lost, the process ends, a dead
+ *                                                letter of its key came first, or the broker refuses it
  * ```
  */
-type RowState = 'held' | 'settling' | 'leaving' | 'returned'
+type RowState = 'held' | 'settling' | 'leaving'
 
 /** A row in hand. */
 interface Held {
@@ -259,10 +260,7 @@ export class Hand implements EventSource {
       // The next owner counts this attempt: the slot is released after the commit.
       this.#settles(held, 'leaving')
       this.#note(held, this.#untried(held, delivery), retryMs, 0)
-    } else {
-      held.state = 'returned'
-      this.#remove(held.seq)
-    }
+    } else this.#remove(held.seq)
     return true
   }
 
@@ -320,7 +318,6 @@ export class Hand implements EventSource {
   /** It stays in the store. */
   #return(held: Held, delivery: Delivery): void {
     if (held.state !== 'held') return
-    held.state = 'returned'
     if (held.trial !== null) this.#note(held, this.#untried(held, delivery), 0, 0)
     this.#remove(held.seq)
     this.#back(held)

@@ -7,9 +7,9 @@ import type { Consumer, DeliveryQueue, SubscriberInstance } from './consumer.ts'
 /**
  * What a delivery waits for.
  * ```
- *   new ──► later ──► behind ──┬──► ready ────┬──► sent ──┬──► ended
- *             ▲                └──► suspect ──┘           ├──► dead ──► ended
- *             └───────────────────────────────────────────┘
+ *   new ──► later ◄─► behind ──┬──► ready ◄───┬─► sent ──┬──► ended
+ *             ▲                └──► suspect ◄─┘          ├──► dead ──► ended
+ *             └──────────────────────────────────────────┘
  * ```
  * `later`: its time. `behind`: an earlier delivery of its key, or the dead letter that blocks the key. `ready`: a thread with room. `suspect`: the
  * quarantine lane. `sent`: the answer of its thread. `dead`: the commit of its dead letter. Steps may be skipped. A delivery that has failed waits
@@ -51,7 +51,7 @@ export interface EventSource {
   accepted?(delivery: Delivery): void
   /** False while no thread may start it. */
   mayBegin?(delivery: Delivery): boolean
-  /** The first thread has it. */
+  /** A thread has it. `isBegun` says whether one had it before. */
   begun?(delivery: Delivery): void
   /**
    * Called before the pause between two attempts.

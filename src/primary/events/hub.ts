@@ -467,7 +467,7 @@ export class Hub implements DeliverySink {
     event.subscriber = instance.subscriberIndex
     event.attempt = event.requester === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
     if (!instance.thread.send(id, event)) return false
-    if (!delivery.isBegun) event.source?.begun?.(delivery)
+    event.source?.begun?.(delivery)
     this.#unanswered.add(delivery, id, instance)
     if (delivery.consumer.outage !== null) this.#outages.tried(delivery.consumer)
     return true

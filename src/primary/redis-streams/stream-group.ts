@@ -87,7 +87,7 @@ export class TakenEntry implements EventSource {
   }
 
   begun(delivery: Delivery): void {
-    if (this.hasExpiry && !this.hasAttempts) this.#settlements.noteAttempt(this, delivery, 0)
+    if (!delivery.isBegun && this.hasExpiry && !this.hasAttempts) this.#settlements.noteAttempt(this, delivery, 0)
   }
 
   retrying(delivery: Delivery, dueMs: number): boolean {
