@@ -11,14 +11,15 @@ export interface Group {
 
 /**
  * ```
- *              rows may have come                     a page is short
- *   read ──────────────────────────────► behind ──────────────────────► read
- *                                          │ ▲
- *            no more room in the hub       │ │ deliveries have ended
- *                                          ▼ │
- *                                         full
+ *                rows may have come, the page was full or could not be read
+ *      ┌────────────────────────────────────────────────┐
+ *      │                                                ▼
+ *   read ◄─────────────────────────────────────────── behind
+ *    │ │             its page is being read             ▲ ▲
+ *    │ └───► full      no more room in the hub ─────────┘ │     deliveries have ended
+ *    └─────► trying    the next row is a suspect ─────────┘     it has run alone
  * ```
- * `behind` ──► `trying` ──► `behind`: the next row is a suspect and runs alone.
+ * `read` is also a cursor with nothing left to read. `behind` and `full` go to `full` and `trying` by a page of a key, too.
  */
 export type CursorState = 'read' | 'behind' | 'full' | 'trying'
 
@@ -31,6 +32,7 @@ export type CursorState = 'read' | 'behind' | 'full' | 'trying'
  *     └────────────────► parked ───────────────────┘◄─┘
  *                                the dead letter is replayed or deleted
  * ```
+ * `open` is `behind`, too, if a row of it returns or becomes visible late. When the slot goes, each is `open`.
  */
 export type KeyState = 'open' | 'behind' | 'parked'
 

@@ -23,10 +23,13 @@ const TEMPORARY = ''
 
 /**
  * ```
- *   here ──► absent     its last subscriber is gone: rows wait for it, seven days at most
- *     ▲────────┘        it is here again
+ *   joining ──► here ──► absent        its last subscriber is gone: rows wait for it, seven days at most
+ *      ▲         ▲          │ ▲
+ *      │         └──────────┤ ▼
+ *      └────────────────────┴ elsewhere
  * ```
- * On a server a group is `joining` until it is stored, and `elsewhere` instead of `absent` while another process has it.
+ * On SQLite an absent group is `here` again. On a server a group that comes (back) is `joining` until it is stored, and `elsewhere` instead of
+ * `absent` while another process has it.
  */
 interface Entry extends Omit<Group, 'id'> {
   id: number

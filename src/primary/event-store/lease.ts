@@ -45,8 +45,8 @@ export interface LeaseParts {
 
 /**
  * ```
- *   out ──► held ──► lost     others have removed this member
- *            └─────► left     this process ends
+ *   out ──► held ──► lost ──► out     others have removed this member; it takes another number if it has delivered nothing
+ *            └─────► left             this process ends
  * ```
  */
 type LeaseState = 'out' | 'held' | 'lost' | 'left'

@@ -12,6 +12,7 @@ import type { Group } from './cursor.ts'
  *    └──────────────► lost ◄─────────────────┘
  *            another member has taken it
  * ```
+ * It also drains when its group leaves or the process ends. The slot of a broadcast or of temporary subscribers is `released` at once.
  */
 export type SlotState = 'held' | 'draining' | 'released' | 'lost'
 
