@@ -9,7 +9,11 @@ export const HUB_MAX_PENDING_BYTES = 256 * 1024 * 1024
 export const CROWDED_SHARE = 0.75
 /** Share of either bound for events without a cause (from timers and jobs): the rest is for chains of events in progress. */
 export const ROOT_SHARE = 0.9
-
+/**
+ * Deliveries of a subscriber that are being handled count against it beyond this share of the queue: a handler may publish to its own subscriber,
+ * however small the queue is, and lanes that have taken all of the queue leave no room for others.
+ */
+const HANDLED_SHARE = 0.125
 /** Share of either bound for deliveries behind dead letters, of all subscribers together: less than one subscriber may have. */
 const HELD_SHARE = 0.25
 
@@ -21,6 +25,7 @@ interface Load {
 /** Counts pending deliveries: waiting, in flight, delayed, or between two attempts. */
 export class QueueBudget {
   readonly #maxDeliveries: number
+  readonly #handledMax: number
   #deliveries = 0
   #bytes = 0
   /** Deliveries of brokers: the broker bounds their number and size. */
@@ -30,6 +35,7 @@ export class QueueBudget {
 
   constructor(maxDeliveries: number) {
     this.#maxDeliveries = maxDeliveries
+    this.#handledMax = Math.ceil(maxDeliveries * HANDLED_SHARE)
   }
 
   /** All deliveries that are not finished. */
@@ -47,7 +53,7 @@ export class QueueBudget {
   }
 
   /**
-   * Each subscriber may use as much as is free, so a slow one leaves room: one alone gets half of the queue, two get a third each.
+   * Each subscriber may use as much as is free, so a slow one leaves room: one alone gets half of the queue, two get a third each, and what they handle.
    * Source: the dynamic threshold of Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches" (1998).
    * @throws EVENT_BUS_FULL when there is no room for an event of these consumers
    */
@@ -63,8 +69,7 @@ export class QueueBudget {
       throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: its payloads take ${this.#bytes} bytes`)
     }
     for (const { group, pending, pendingBytes, queue } of consumers) {
-      // A handler may publish to its own subscriber, however small the queue is.
-      const waiting = pending - queue.inFlight
+      const waiting = pending - Math.min(queue.inFlight, this.#handledMax)
       if (waiting < free && (payloadBytes === 0 || pendingBytes < freeBytes)) continue
       const what = waiting >= free ? `${waiting} deliveries` : `${pendingBytes} bytes`
       throw new HeddleError(

@@ -66,6 +66,17 @@ test('the same shares hold for bytes', () => {
   assert.throws(() => budget.check(idle(1), most / 2, true), { code: 'EVENT_BUS_FULL' })
 })
 
+test('what a subscriber handles counts against it beyond an eighth of the queue', () => {
+  const handling = (count: number) =>
+    ({ group: 'slow', pending: count, pendingBytes: 0, queue: { inFlight: count } }) as Consumer
+  filled(56).check([handling(56)], 0, false)
+  assert.throws(() => filled(57).check([handling(57)], 0, false), {
+    code: 'EVENT_BUS_FULL',
+    message: /^slow is too far behind: 44 deliveries wait for it/,
+  })
+  filled(57).check(idle(1), 0, false)
+})
+
 test('a queue of one takes one', () => {
   const budget = new QueueBudget(1)
   budget.check(idle(1), 0, true)
