@@ -154,7 +154,7 @@ export interface Delivery {
 
 /** @param share null: no attempt has been made */
 export function deliveryOf(queue: DeliveryQueue, event: HubEvent, share: Share | null): Delivery {
-  const { attempt, deaths, dueMs, error, blackBox = null, instance = null, span = null } = share ?? NEW
+  const { attempt, deaths, dueMs, error, blackBox = null, instance = null, span = null } = share ?? NEW_SHARE
   return {
     id: 0,
     consumer: queue.consumer,
@@ -174,7 +174,8 @@ export function deliveryOf(queue: DeliveryQueue, event: HubEvent, share: Share |
   }
 }
 
-const NEW: Omit<Share, 'group'> = { attempt: 1, deaths: 0, dueMs: 0, error: '' }
+/** No attempt has been made. */
+export const NEW_SHARE: Omit<Share, 'group'> = { attempt: 1, deaths: 0, dueMs: 0, error: '' }
 
 /** Moves a delivery on. @throws Error where its state does not allow it */
 export function become(delivery: Delivery, next: DeliveryState): void {

@@ -15,6 +15,7 @@ import {
   type Failure,
   type HubEvent,
   hubEventOf,
+  NEW_SHARE,
   type Requester,
   type Share,
 } from './delivery.ts'
@@ -103,7 +104,7 @@ export class Hub implements DeliverySink {
       ...options,
       blockedKeys: this.blockedKeys,
       hasConsumer: (event, group) => this.hasConsumer(event, group),
-      deliver: (event, group) => this.#start(this.#topology.consumer(event.event, group)!.queue, event),
+      deliver: (event, group) => this.take(event, [{ ...NEW_SHARE, group }]),
     })
     this.#quarantine = new Quarantine({
       send: (delivery, instance) => this.#send(delivery, instance),
@@ -317,15 +318,19 @@ export class Hub implements DeliverySink {
   take(event: HubEvent, shares: readonly Share[] | null): number {
     // The broker gives it to another process.
     if (this.#closed && event.source?.isBroker) return 0
-    if (shares?.length === 1) return this.#takeOne(event, shares[0]!)
+    if (shares?.length === 1) {
+      const [share] = shares
+      const consumer = this.#topology.consumer(event.event, share!.group)
+      if (consumer === undefined) return 0
+      if (consumer.broadcast) return this.#take(event, [consumer], shares)
+      return this.#deliver(consumer.queue, event, share!)
+    }
     return this.#take(event, this.#topology.consumersOf(event.event), shares)
   }
 
   #take(event: HubEvent, consumers: readonly Consumer[], shares: readonly Share[] | null): number {
-    if (shares === null && consumers.length === 1 && !consumers[0]!.broadcast) {
-      this.#start(consumers[0]!.queue, event)
-      return 1
-    }
+    if (shares === null && consumers.length === 1 && !consumers[0]!.broadcast)
+      return this.#deliver(consumers[0]!.queue, event, null)
     const taken: { delivery: Delivery; share: Share | null }[] = []
     for (const consumer of consumers) {
       const share = shares === null ? null : shares.find(({ group }) => group === consumer.group)
@@ -339,20 +344,11 @@ export class Hub implements DeliverySink {
     return taken.length
   }
 
-  #takeOne(event: HubEvent, share: Share): number {
-    const consumer = this.#topology.consumer(event.event, share.group)
-    if (consumer === undefined) return 0
-    if (consumer.broadcast) return this.#take(event, [consumer], [share])
-    const delivery = deliveryOf(consumer.queue, event, share)
+  #deliver(queue: DeliveryQueue, event: HubEvent, share: Share | null): 1 {
+    const delivery = deliveryOf(queue, event, share)
     this.#accept(delivery)
     this.#begin(delivery, share)
     return 1
-  }
-
-  #start(queue: DeliveryQueue, event: HubEvent): void {
-    const delivery = deliveryOf(queue, event, null)
-    this.#accept(delivery)
-    this.#begin(delivery, null)
   }
 
   #checkRoom({ event, key, payload, parentId, requestId }: EventFrame, consumers: readonly Consumer[]): void {
