@@ -71,10 +71,10 @@ export class QueueBudget {
     for (const { group, pending, pendingBytes, queue } of consumers) {
       const waiting = pending - Math.min(queue.inFlight, this.#handledMax)
       if (waiting < free && (payloadBytes === 0 || pendingBytes < freeBytes)) continue
-      const what = waiting >= free ? `${waiting} deliveries` : `${pendingBytes} bytes`
+      const what = waiting >= free ? `${pending} deliveries` : `${pendingBytes} bytes`
       throw new HeddleError(
         'EVENT_BUS_FULL',
-        `${group} is too far behind: ${what} wait for it, and the rest of the queue is for other subscribers`,
+        `${group} is too far behind: ${what} wait or are being handled, and the rest of the queue is for other subscribers`,
       )
     }
   }

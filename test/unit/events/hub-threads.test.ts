@@ -47,7 +47,7 @@ test('a slow subscriber fills half of the queue; then its events are refused, an
   for (let n = 0; n < 10; n++) hub.publish(eventOf(`evt_${n}`), null)
   assert.throws(() => hub.publish(eventOf('evt_more'), null), {
     code: 'EVENT_BUS_FULL',
-    message: /^shop.Sell.handle is too far behind: 10 deliveries wait/,
+    message: /^shop.Sell.handle is too far behind: \d+ deliveries wait/,
   })
   assert.equal(hub.isCrowded, false)
   hub.publish(eventOf('evt_paid', { event: 'order.paid' }), null)
