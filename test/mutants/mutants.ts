@@ -229,10 +229,10 @@ export const MUTANTS: readonly Mutant[] = [
     tests: ['logs/redis'],
   },
   {
-    what: 'a process that stops keeps its entries until their idle time is over',
-    file: 'src/primary/redis-streams/settlements.ts',
-    from: 'const RELEASED_IDLE_MS = 86_400_000',
-    to: 'const RELEASED_IDLE_MS = 0',
+    what: 'what a process that stops gives back waits until its idle time is over',
+    file: 'src/primary/redis-streams/claims.ts',
+    from: 'if (name === RELEASED) return true',
+    to: 'if (name === RELEASED) return isSettled && idleMs >= claimIdleMs',
     tests: ['logs/redis'],
   },
   {

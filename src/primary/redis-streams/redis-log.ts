@@ -108,13 +108,13 @@ export class RedisLog {
       ...own,
       claimIdleMs: settings.eventBusClaimIdleMs,
       groups: () => this.#reader.groups,
-      lose: (group) => this.#reader.lose(group),
       deliveries: this.#deliveries,
       settlements: this.#settlements,
     })
     this.#reader = new StreamReader({
       ...own,
       hub,
+      claimIdleMs: settings.eventBusClaimIdleMs,
       listening: this.#listening,
       flush: this.#settlements.flush,
       take: (group, entry) => this.#deliveries.take(group, entry),
@@ -180,7 +180,7 @@ export class RedisLog {
   #begin(): void {
     this.#redis.onUp(() => {
       this.#reader.loseAll()
-      void this.#claims.reconnected().catch(() => {})
+      this.#claims.reconnected()
     })
     this.#reader.start()
     this.#probe.start()
@@ -269,8 +269,7 @@ export class RedisLog {
     if (!this.#lock.isHeld) return
     await Promise.all(
       this.#reader.groups.map(async (group) => {
-        const ids = group.entries.map(({ id }) => id)
-        if (!group.isBroadcast) await this.#settlements.giveBack(group, ids)
+        if (!group.isBroadcast) await this.#settlements.giveBack(group, group.ids)
         else await this.#redis.command('xgroup', ['DESTROY', group.stream, group.name])
       }),
     )

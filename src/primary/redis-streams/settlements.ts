@@ -1,14 +1,14 @@
-// Writes outcomes of the entries of this process: acknowledged, given back, tried again, or a dead letter.
+// Entries in hand, and their outcomes in the store: acknowledged, given back, tried again, or a dead letter.
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { cutText } from '../../core/errors/description.ts'
 import { encodeEntry } from '../../runtime/redis-streams/entry.ts'
-import { attemptField, attemptsOf, streamOf } from '../../runtime/redis-streams/keys.ts'
+import { attemptField, attemptsOf, RELEASED, streamOf } from '../../runtime/redis-streams/keys.ts'
 import { retryWhile } from '../../runtime/redis-streams/publisher.ts'
 import { isNoGroup, SCRIPTS } from '../../runtime/redis-streams/stream-commands.ts'
 import { textOf } from '../../transport/frames/event-frame.ts'
-import type { Delivery, FailedDelivery, Share } from '../events/delivery.ts'
+import type { Delivery, EventSource, FailedDelivery, Share } from '../events/delivery.ts'
 import type { StreamDeadLetters } from './dead-letters.ts'
-import type { Settlements, StreamGroup, StreamProcess, TakenEntry } from './stream-group.ts'
+import type { HeldEntry, StreamGroup, StreamProcess } from './stream-group.ts'
 
 /** Longest wait of an acknowledgement for others and for the next read, so that they are sent together; milliseconds. */
 const GATHER_MS = 2
@@ -16,11 +16,65 @@ const GATHER_MS = 2
 const RETRY_MS = 250
 /** Pause before a failed dead letter is sent again, milliseconds. */
 const DEAD_LETTER_RETRY_MS = 500
-/** Idle time of released entries: longer than any replica waits before it claims. */
-const RELEASED_IDLE_MS = 86_400_000
 /** Time for which failed attempts are kept after the last one of a stream, milliseconds. */
 const ATTEMPTS_KEEP_MS = 7 * 86_400_000
 const ERROR_MAX_LENGTH = 1000
+
+/** An entry in hand, as the hub settles its deliveries. */
+export class TakenEntry implements EventSource, HeldEntry {
+  readonly isBroker = true
+  readonly group: StreamGroup
+  readonly id: string
+  readonly chars: number
+  readonly onGone: (() => void) | null
+  /** True when the store has attempts of it: failed ones, or the start of an event with expiry. */
+  hasAttempts: boolean
+  /** True when its event expires unless a thread starts it in time. */
+  hasExpiry = false
+  readonly #settlements: StreamSettlements
+  /** Deliveries not ended: for a broadcast, one for each thread. */
+  #open = 0
+  /** What its ended deliveries come to. A dead letter of a shared group acknowledges it. */
+  #outcome: 'handled' | 'dead letter' | 'given back' = 'handled'
+
+  constructor(
+    settlements: StreamSettlements,
+    place: Pick<TakenEntry, 'group' | 'id' | 'chars' | 'onGone' | 'hasAttempts'>,
+  ) {
+    this.#settlements = settlements
+    this.group = place.group
+    this.id = place.id
+    this.chars = place.chars
+    this.onGone = place.onGone
+    this.hasAttempts = place.hasAttempts
+  }
+
+  accepted(): void {
+    this.#open++
+  }
+
+  begun(delivery: Delivery): void {
+    if (!delivery.isBegun && this.hasExpiry && !this.hasAttempts) this.#settlements.noteAttempt(this, delivery, 0)
+  }
+
+  retrying(delivery: Delivery, dueMs: number): boolean {
+    if (!this.group.isBroadcast) this.#settlements.noteAttempt(this, delivery, dueMs)
+    return false
+  }
+
+  storeDeadLetter(_: Delivery, deadLetter: FailedDelivery): Promise<void> {
+    if (!this.group.isBroadcast) this.#outcome = 'dead letter'
+    return this.#settlements.storeDeadLetter(this, deadLetter)
+  }
+
+  ended(_: Delivery, isDone: boolean): void {
+    // Nobody else gets the entry of a broadcast: each process has its own group.
+    if (!isDone && !this.group.isBroadcast) this.#outcome = 'given back'
+    if (--this.#open > 0) return
+    if (this.#outcome === 'given back') this.#settlements.release(this)
+    else if (this.#outcome === 'handled') this.#settlements.acknowledge(this)
+  }
+}
 
 interface StreamSettlementsOptions extends StreamProcess {
   deadLetters: StreamDeadLetters
@@ -28,10 +82,10 @@ interface StreamSettlementsOptions extends StreamProcess {
   onConfirmed: (group: StreamGroup) => void
 }
 
-export class StreamSettlements implements Settlements {
+export class StreamSettlements {
   readonly #options: StreamSettlementsOptions
-  /** Groups with unsent acknowledgements. */
-  readonly #due = new Set<StreamGroup>()
+  /** Entries with an unsent acknowledgement. */
+  readonly #acknowledged = new Map<StreamGroup, TakenEntry[]>()
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
   /** Acknowledgements and dead letters the store has not confirmed. */
@@ -43,10 +97,12 @@ export class StreamSettlements implements Settlements {
 
   // ── acknowledged ──────────────────────────────────────────────────────────
 
+  /** Called when it was handled, or is to be dropped. */
   acknowledge(entry: TakenEntry): void {
     this.open++
-    entry.group.acknowledged.push(entry)
-    this.#due.add(entry.group)
+    const gathered = this.#acknowledged.get(entry.group)
+    if (gathered === undefined) this.#acknowledged.set(entry.group, [entry])
+    else gathered.push(entry)
     this.#timer ??= setTimeout(this.flush, GATHER_MS)
   }
 
@@ -55,8 +111,8 @@ export class StreamSettlements implements Settlements {
     if (this.#timer === undefined) return
     clearTimeout(this.#timer)
     this.#timer = undefined
-    for (const group of this.#due) void this.#send(group, group.acknowledged.splice(0))
-    this.#due.clear()
+    for (const [group, entries] of this.#acknowledged) void this.#send(group, entries)
+    this.#acknowledged.clear()
   }
 
   async #send(group: StreamGroup, entries: TakenEntry[]): Promise<void> {
@@ -82,27 +138,27 @@ export class StreamSettlements implements Settlements {
 
   // ── given back ────────────────────────────────────────────────────────────
 
+  /** Called when no subscriber here takes it: other processes may. */
   release(entry: TakenEntry): void {
     const { group, id } = entry
     if (!group.remove(entry) || !this.#options.isOurs()) return
     this.giveBack(group, [id]).catch(() => {
-      // Otherwise it is claimed after its idle time.
+      // Otherwise this process claims it when the connection is back, or another one when this process is gone.
     })
   }
 
-  /**
-   * Gives pending entries back, so that the next replica that claims gets them at once, whatever its idle time. Entries that now belong
-   * to another process are left alone.
-   */
+  /** Gives pending entries back, so that the next replica that looks claims them. Entries that now belong to another process are left alone. */
   async giveBack({ stream, name }: StreamGroup, ids: readonly string[]): Promise<void> {
-    const args = [name, this.#options.consumer, RELEASED_IDLE_MS, ...ids]
-    await this.#options.redis.run(SCRIPTS.renewEntries, [stream], args).catch((fault: unknown) => {
+    if (ids.length === 0) return
+    const args = [name, this.#options.consumer, RELEASED, ...ids]
+    await this.#options.redis.run(SCRIPTS.releaseEntries, [stream], args).catch((fault: unknown) => {
       if (!isNoGroup(fault)) throw fault
     })
   }
 
   // ── tried again ───────────────────────────────────────────────────────────
 
+  /** Called when it has begun, or waits for its next attempt. If this process ends, another one makes that attempt. */
   noteAttempt(entry: TakenEntry, { attempt, error }: Delivery, dueMs: number): void {
     const { redis } = this.#options
     const key = attemptsOf(entry.group.event)
@@ -133,6 +189,7 @@ export class StreamSettlements implements Settlements {
 
   // ── dead letters ──────────────────────────────────────────────────────────
 
+  /** Resolves when the store has the dead letter. The entry of a shared group is acknowledged with it. */
   storeDeadLetter(entry: TakenEntry, deadLetter: FailedDelivery): Promise<void> {
     const { event, subscriber, error, attempts, blackBox } = deadLetter
     const [, envelope] = encodeEntry({ ...event, trace: event.producer }, this.#options.replica, null)

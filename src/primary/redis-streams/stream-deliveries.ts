@@ -5,17 +5,15 @@ import { type Entry, reply } from '../../runtime/redis-streams/stream-commands.t
 import { bytesOf } from '../../transport/frames/event-frame.ts'
 import { hubEventOf, type Requester, type Share } from '../events/delivery.ts'
 import type { Hub } from '../events/hub.ts'
-import type { StreamSettlements } from './settlements.ts'
-import { type StreamGroup, type StreamProcess, TakenEntry } from './stream-group.ts'
+import { type StreamSettlements, TakenEntry } from './settlements.ts'
+import type { StreamGroup, StreamProcess } from './stream-group.ts'
 
 /** State of an entry that another consumer had before. */
 export interface ClaimedShare extends Omit<Share, 'group' | 'instance'> {
   /** True when that consumer has noted the start of an attempt. */
   isNoted?: boolean
-  /** Called when the entry is done, or given back. */
-  onEnded?: () => void
-  /** Queues a suspect to run alone. Default: no queue. */
-  runAlone?: (entry: TakenEntry, deliver: (share: ClaimedShare) => void) => void
+  /** Called when the entry is no longer in hand. */
+  onGone?: () => void
 }
 
 interface StreamDeliveriesOptions extends StreamProcess {
@@ -35,7 +33,13 @@ export class StreamDeliveries {
   /** @param fields null: cut from the stream on its way here. @param claimed null: no consumer had it before */
   take(group: StreamGroup, [id, fields]: Entry, claimed: ClaimedShare | null = null): void {
     const { hub, settlements, replica, mayBegin } = this.#options
-    const entry = new TakenEntry(group, id, charsOf(fields), settlements)
+    const entry = new TakenEntry(settlements, {
+      group,
+      id,
+      chars: charsOf(fields),
+      onGone: claimed?.onGone ?? null,
+      hasAttempts: claimed?.isNoted === true,
+    })
     group.add(entry)
     if (fields === null) return settlements.acknowledge(entry)
     // It was on its way when this process was told to end.
@@ -44,15 +48,12 @@ export class StreamDeliveries {
     if (typeof event === 'string') return void settlements.storeMalformed(entry, fields, event)
     if (event.onlyGroup !== null && event.onlyGroup !== group.name) return settlements.acknowledge(entry)
     if (event.replica !== replica && this.#received.add(event.frame.id)) hub.record(event.frame, null)
-    if (claimed?.runAlone === undefined) this.#deliver(entry, event, claimed)
-    else claimed.runAlone(entry, (share) => this.#deliver(entry, event, share))
+    this.#deliver(entry, event, claimed)
   }
 
   #deliver(entry: TakenEntry, { frame, expiresMs, replyTo }: StreamEvent, claimed: ClaimedShare | null): void {
     const { hub, settlements } = this.#options
     const { group } = entry
-    entry.onEnded = claimed?.onEnded ?? null
-    entry.hasAttempts = claimed?.isNoted === true
     entry.hasExpiry = expiresMs !== 0
     const requester = replyTo === null ? null : this.#requester(replyTo)
     frame.payload = bytesOf(frame.payload)
@@ -61,7 +62,6 @@ export class StreamDeliveries {
     if (hub.take(event, shares) > 0) return
     if (group.isBroadcast) settlements.acknowledge(entry)
     else settlements.release(entry)
-    entry.over()
   }
 
   #requester(replyTo: string): Requester {
@@ -78,7 +78,7 @@ export class StreamDeliveries {
 
 /** @param isLasting true when the event has no expiry: its start needs no note */
 function sharedBy(group: StreamGroup, claimed: ClaimedShare, isLasting: boolean): Share {
-  const { onEnded: _, isNoted = false, runAlone: __, ...known } = claimed
+  const { onGone: _, isNoted = false, ...known } = claimed
   return { ...group.firstShares[0]!, ...known, isBegun: known.isBegun === true && (isNoted || isLasting) }
 }
 

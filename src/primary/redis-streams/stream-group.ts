@@ -6,10 +6,9 @@
 //   lost → open    the store has the group again, and the entries of missing answers are claimed
 //   … → closed     the last subscriber here has left
 import type { LogLevel } from '../../contracts/logger.ts'
-import { steadyMs } from '../../core/schedule/clock.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import type { Consumer } from '../events/consumer.ts'
-import type { Delivery, EventSource, FailedDelivery, Share } from '../events/delivery.ts'
+import type { Share } from '../events/delivery.ts'
 
 /** State of a delivery without attempts. */
 export const FIRST_ATTEMPT = { attempt: 1, deaths: 0, dueMs: 0, error: '' } as const
@@ -41,78 +40,14 @@ export interface StreamProcess {
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
-/** Receives the outcomes of entries. */
-export interface Settlements {
-  /** Called when it was handled, or is to be dropped. */
-  acknowledge(entry: TakenEntry): void
-  /** Called when no subscriber here takes it: other processes may. */
-  release(entry: TakenEntry): void
-  /** Called when it has begun, or waits for its next attempt. If this process ends, another one makes that attempt. */
-  noteAttempt(entry: TakenEntry, delivery: Delivery, dueMs: number): void
-  /** Resolves when the store has the dead letter. The entry of a shared group is acknowledged with it. */
-  storeDeadLetter(entry: TakenEntry, deadLetter: FailedDelivery): Promise<void>
-}
-
 /** An entry in hand: from its read until the store has taken its outcome. */
-export class TakenEntry implements EventSource {
-  readonly isBroker = true
-  readonly group: StreamGroup
+export interface HeldEntry {
   /** Entry id in the stream. */
   readonly id: string
   /** Of its payload. */
   readonly chars: number
-  /** Time of its last renewal in the store, by the steady clock. */
-  renewedMs = steadyMs()
-  /** True when the store has attempts of it: failed ones, or the start of an event with expiry. */
-  hasAttempts = false
-  /** True when its event expires unless a thread starts it in time. */
-  hasExpiry = false
-  /** Called when it is done, or given back. */
-  onEnded: (() => void) | null = null
-  readonly #settlements: Settlements
-  /** Deliveries not ended: for a broadcast, one for each thread. */
-  #open = 0
-  #isStored = false
-  #isGivenBack = false
-
-  constructor(group: StreamGroup, id: string, chars: number, settlements: Settlements) {
-    this.group = group
-    this.id = id
-    this.chars = chars
-    this.#settlements = settlements
-  }
-
-  accepted(): void {
-    this.#open++
-  }
-
-  begun(delivery: Delivery): void {
-    if (!delivery.isBegun && this.hasExpiry && !this.hasAttempts) this.#settlements.noteAttempt(this, delivery, 0)
-  }
-
-  retrying(delivery: Delivery, dueMs: number): boolean {
-    if (!this.group.isBroadcast) this.#settlements.noteAttempt(this, delivery, dueMs)
-    return false
-  }
-
-  storeDeadLetter(_: Delivery, deadLetter: FailedDelivery): Promise<void> {
-    this.#isStored ||= !this.group.isBroadcast
-    return this.#settlements.storeDeadLetter(this, deadLetter)
-  }
-
-  ended(_: Delivery, isDone: boolean): void {
-    this.#isGivenBack ||= !isDone
-    if (--this.#open > 0) return
-    // Nobody else gets the entry of a broadcast: each process has its own group.
-    if (this.#isGivenBack && !this.group.isBroadcast) this.#settlements.release(this)
-    else if (!this.#isStored) this.#settlements.acknowledge(this)
-    this.over()
-  }
-
-  over(): void {
-    this.onEnded?.()
-    this.onEnded = null
-  }
+  /** Called when it is no longer in hand. */
+  readonly onGone: (() => void) | null
 }
 
 export class StreamGroup {
@@ -133,6 +68,8 @@ export class StreamGroup {
   reading: 'no' | 'yes' | 'again' = 'no'
   /** Time of the last read, by the steady clock. */
   readMs = 0
+  /** Time when this process last showed in the group that it lives, by the steady clock. */
+  touchedMs = 0
   /** True when there was no room at its last read. */
   isFull = false
   /** Requested entries on their way from the store. */
@@ -141,9 +78,7 @@ export class StreamGroup {
   largestChars = 1
   /** Ends its subscription to the stream's channel. */
   unsubscribe: (() => void) | null = null
-  /** Entries with an unsent acknowledgement. */
-  acknowledged: TakenEntry[] = []
-  readonly #entries = new Map<string, TakenEntry>()
+  readonly #entries = new Map<string, HeldEntry>()
   #chars = 0
   #batch = BATCH_MIN
 
@@ -161,23 +96,24 @@ export class StreamGroup {
     return this.#entries.size
   }
 
-  get entries(): readonly TakenEntry[] {
-    return [...this.#entries.values()]
+  get ids(): string[] {
+    return [...this.#entries.keys()]
   }
 
   has(id: string): boolean {
     return this.#entries.has(id)
   }
 
-  add(entry: TakenEntry): void {
+  add(entry: HeldEntry): void {
     this.#entries.set(entry.id, entry)
     this.#chars += entry.chars
   }
 
   /** @returns false if it had been removed before */
-  remove(entry: TakenEntry): boolean {
-    if (!this.#entries.delete(entry.id)) return false
-    this.#chars -= entry.chars
+  remove({ id, chars, onGone }: HeldEntry): boolean {
+    if (!this.#entries.delete(id)) return false
+    this.#chars -= chars
+    onGone?.()
     return true
   }
 

@@ -4,7 +4,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { broadcastGroupOf, groupOf, streamOf } from '../../runtime/redis-streams/keys.ts'
-import { type Entry, ensureGroup, readGroup } from '../../runtime/redis-streams/stream-commands.ts'
+import { type Entry, ensureGroup, isNoGroup, readGroup, touch } from '../../runtime/redis-streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import type { Consumer } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
@@ -26,6 +26,8 @@ const SHOWN_MAX = 20
 const PAYLOAD_FIELD = 3
 
 interface StreamReaderOptions extends StreamProcess {
+  /** EVENT_BUS_CLAIM_IDLE_MS. */
+  claimIdleMs: number
   hub: Hub
   /** Its channels tell of new entries. */
   listening: RedisClient
@@ -149,6 +151,7 @@ export class StreamReader {
   /** Answers for this group may be missing, or the group itself. */
   lose(group: StreamGroup): void {
     if (group.state === 'open') group.state = 'lost'
+    group.touchedMs = 0
     this.wake(group)
   }
 
@@ -174,10 +177,21 @@ export class StreamReader {
     const nowMs = steadyMs()
     for (const group of this.#groups.values()) {
       // No event reports that a plugin is resumed, or a lane starts or runs again.
-      const isDue = group.isFull ? group.room > 0 : nowMs - group.readMs >= UNREAD_MAX_MS
-      if (isDue && group.state === 'open') this.wake(group)
+      if (group.room > 0 && (group.isFull || nowMs - group.readMs >= UNREAD_MAX_MS)) this.wake(group)
+      // Three times within the idle time: one may fail.
+      if (nowMs - group.touchedMs >= this.#options.claimIdleMs / 3) this.#touch(group, nowMs)
     }
     this.#tellMissing()
+  }
+
+  /** A read that finds nothing is no sign of life before Redis 7.2, a group without room is not read, and one in retries may be closed. */
+  #touch(group: StreamGroup, nowMs: number): void {
+    if (group.state === 'closed' && group.size === 0) return
+    group.touchedMs = nowMs
+    const { redis, consumer } = this.#options
+    touch(redis, group.stream, group.name, consumer).catch((fault: unknown) => {
+      if (isNoGroup(fault)) this.lose(group)
+    })
   }
 
   #isWanted({ state }: StreamGroup): boolean {

@@ -22,6 +22,7 @@ import {
   listGroups,
   removeConsumer,
   SCRIPTS,
+  serverMs,
 } from '../../runtime/redis-streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { releaseDelayed } from './older-release.ts'
@@ -95,11 +96,6 @@ async function lossOf(
   const args = [stream, group, '-', first === '+' ? first : `(${first}`, COUNTED_MAX]
   const inHand = pending === 0 ? 0 : (await redis.command<unknown[]>('xpending', args)).length
   return { group, missed, inHand }
-}
-
-/** The time of the server, milliseconds since the epoch. */
-async function serverMs(redis: RedisClient): Promise<number> {
-  return Number((await redis.command<[seconds: string]>('time', []))[0]) * 1000
 }
 
 /** Marks these groups as having a living subscriber. */

@@ -60,6 +60,9 @@ export const groupOf = (subscriber: string): string =>
 /** The consumer of a replica in each of its groups. */
 export const consumerOf = (replicaId: string): string => `${replicaId}:hub`
 
+/** The consumer of entries that processes have given back. It stands for nobody. */
+export const RELEASED = 'released'
+
 /** @returns null for a consumer not named by a replica */
 export function replicaOfConsumer(consumer: string): string | null {
   return /^(.+):hub$/s.exec(consumer)?.[1] ?? null

@@ -9,6 +9,9 @@ const { stringify: toJson } = JSON
 export type Entry = [id: string, fields: string[] | null]
 type Streams = [stream: string, entries: Entry[]][] | null
 
+/** No entry comes after it. The highest id of all would mean `>`. */
+const LAST_ID = '18446744073709551615-0'
+
 /** Outcome of a request at one subscriber. */
 export type ReplyOutcome = 'reply' | 'failed'
 
@@ -23,6 +26,16 @@ export async function readGroup(
   const args = ['GROUP', group, consumer, 'COUNT', count, 'STREAMS', stream, '>']
   const streams = await redis.command<Streams>('xreadgroup', args)
   return streams?.[0]?.[1] ?? []
+}
+
+/** Shows that a consumer lives, by a read of its pending entries that finds none. Rejects if the group is missing. */
+export const touch = (redis: RedisClient, stream: string, group: string, consumer: string): Promise<unknown> =>
+  redis.command('xreadgroup', ['GROUP', group, consumer, 'COUNT', 1, 'STREAMS', stream, LAST_ID])
+
+/** The time of the server, milliseconds since the epoch. */
+export async function serverMs(redis: RedisClient): Promise<number> {
+  const [seconds, micros] = await redis.command<[seconds: string, micros: string]>('time', [])
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
 }
 
 /** Tells the processes that read a stream of its new entry. If the message is lost, they read it a second later. */
@@ -43,7 +56,7 @@ const script = (name: string): RedisScript => readScript(new URL(`./commands/${n
 export const SCRIPTS = {
   publishBatch: script('publish-batch-1'),
   removeConsumer: script('remove-consumer-2'),
-  renewEntries: script('renew-entries-1'),
+  releaseEntries: script('release-entries-1'),
   freeReplica: script('free-replica-1'),
   markGroupsSeen: script('mark-groups-seen-1'),
   retireGroups: script('retire-groups-2'),
@@ -57,7 +70,7 @@ export const SCRIPTS = {
 /** For a `RedisClient`: a connection that has loaded them sends only their hashes. */
 export const STREAM_SCRIPTS: readonly RedisScript[] = Object.values(SCRIPTS)
 
-interface ConsumerInfo {
+export interface ConsumerInfo {
   readonly name: string
   /** Pending entries: delivered to it and not acknowledged. */
   readonly pending: number

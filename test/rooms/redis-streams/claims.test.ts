@@ -1,15 +1,16 @@
 // What this process takes over of others, and what it does not.
 import assert from 'node:assert/strict'
 import { Consumer } from '../../../src/primary/events/consumer.ts'
+import type { HubEvent } from '../../../src/primary/events/delivery.ts'
 import type { Hub } from '../../../src/primary/events/hub.ts'
 import { StreamClaims } from '../../../src/primary/redis-streams/claims.ts'
 import { StreamDeadLetters } from '../../../src/primary/redis-streams/dead-letters.ts'
-import { StreamSettlements } from '../../../src/primary/redis-streams/settlements.ts'
+import { StreamSettlements, type TakenEntry } from '../../../src/primary/redis-streams/settlements.ts'
 import { StreamDeliveries } from '../../../src/primary/redis-streams/stream-deliveries.ts'
 import { StreamGroup } from '../../../src/primary/redis-streams/stream-group.ts'
 import { encodeEntry } from '../../../src/runtime/redis-streams/entry.ts'
-import { streamOf } from '../../../src/runtime/redis-streams/keys.ts'
-import { ensureGroup, readGroup } from '../../../src/runtime/redis-streams/stream-commands.ts'
+import { RELEASED, streamOf } from '../../../src/runtime/redis-streams/keys.ts'
+import { ensureGroup, readGroup, SCRIPTS, touch } from '../../../src/runtime/redis-streams/stream-commands.ts'
 import type { RedisClient } from '../../../src/stores/redis/client.ts'
 import { until } from '../../support/until.ts'
 import { eventOf, fakeThread, instanceOf } from '../../unit/events/fake-thread.ts'
@@ -28,7 +29,12 @@ async function processOn(
 ) {
   const begun: string[] = []
   let mayBegin = true
-  const hub = { take: ({ id }: { id: string }) => begun.push(id), record: () => {} } as unknown as Hub
+  const taken = new Map<string, TakenEntry>()
+  const take = ({ id, source }: HubEvent): number => {
+    taken.set(id, source as TakenEntry)
+    return begun.push(id)
+  }
+  const hub = { take, record: () => {} } as unknown as Hub
   const group = new StreamGroup({ event: EVENT, stream: STREAM, name: 'g', subscriber: 'g', isBroadcast })
   const consumer = new Consumer(EVENT, 'g', {}, [])
   for (let n = 0; n < lanes; n++) consumer.addInstance(instanceOf(fakeThread()))
@@ -47,7 +53,6 @@ async function processOn(
     ...own,
     claimIdleMs: IDLE_MS,
     groups: () => [group],
-    lose: () => {},
     deliveries,
     settlements,
     log,
@@ -63,7 +68,7 @@ async function processOn(
     mayBegin = false
   }
   await ensureGroup(redis, STREAM, 'g', '0')
-  return { begun, claims, group, read, stop }
+  return { begun, taken, claims, group, read, stop }
 }
 
 async function publish({ redis }: Store, count: number): Promise<void> {
@@ -81,8 +86,8 @@ testOnStreams('what arrives while the process ends is given back, and waits for 
   stop()
   await read(2)
   assert.deepEqual([begun, group.size], [['evt_0'], 1])
-  const idle = async () => (await pendingOf(redis, STREAM, 'g')).filter(({ idleMs }) => idleMs > 60_000).length
-  await until(async () => (await idle()) === 2, 'two that others may claim at once')
+  const released = async () => (await pendingOf(redis, STREAM, 'g')).filter(({ consumer }) => consumer === RELEASED)
+  await until(async () => (await released()).length === 2, 'two that others may claim at once')
 })
 
 testOnStreams('an entry of a broadcast that is no event is a dead letter, and is not kept', async (store, t) => {
@@ -105,7 +110,7 @@ testOnStreams('nothing is claimed right after the clock of the store was set for
     const [seconds, micros] = answer as [string, string]
     return [Number(seconds) + aheadS, micros]
   }
-  const set = { command, run: redis.run.bind(redis), isReady: true } as unknown as RedisClient
+  const set = { command, run: redis.run.bind(redis), isReady: true, onUp: () => {} } as unknown as RedisClient
   const { begun, claims } = await processOn(set, t)
   await publish(store, 1)
   claims.start()
@@ -115,4 +120,43 @@ testOnStreams('nothing is claimed right after the clock of the store was set for
   await new Promise((resolve) => setTimeout(resolve, 5 * IDLE_MS))
   assert.deepEqual(begun, [])
   await until(() => begun.length > 0, 'it is claimed later')
+})
+
+testOnStreams('what is given back is claimed at once, and what a consumer has that reads is not', async (store, t) => {
+  const { redis } = store
+  const { begun, claims } = await processOn(redis, t)
+  await publish(store, 2)
+  await readGroup(redis, STREAM, 'g', 'living:hub', 1)
+  await readGroup(redis, STREAM, 'g', 'stopped:hub', 1)
+  const living = setInterval(() => void touch(redis, STREAM, 'g', 'living:hub').catch(() => {}), IDLE_MS / 10)
+  t.after(() => clearInterval(living))
+  const [, left] = await pendingOf(redis, STREAM, 'g')
+  await redis.run(SCRIPTS.releaseEntries, [STREAM], ['g', 'stopped:hub', RELEASED, left!.id])
+  claims.start()
+  await until(() => begun.length > 0, 'it is claimed')
+  // Long enough to be claimed without a sign of life.
+  await new Promise((resolve) => setTimeout(resolve, 4000))
+  assert.deepEqual(begun, ['evt_1'])
+  clearInterval(living)
+  await until(() => begun.length > 1, 'the other one is claimed, too')
+})
+
+testOnStreams('entries that may have ended processes are claimed one at a time', async (store, t) => {
+  const { redis } = store
+  const { begun, taken, claims, group } = await processOn(redis, t)
+  await publish(store, 3)
+  await readGroup(redis, STREAM, 'g', 'me:hub', 3)
+  const ids = (await pendingOf(redis, STREAM, 'g')).map(({ id }) => id)
+  // The second has been delivered once.
+  await redis.command('xclaim', [STREAM, 'g', 'me:hub', 0, ids[0]!, ids[2]!, 'RETRYCOUNT', 3, 'JUSTID'])
+  group.state = 'new'
+  await claims.claimOwn(group)
+  assert.deepEqual(begun, ['evt_1', 'evt_0'])
+  assert.equal((await pendingOf(redis, STREAM, 'g'))[2]!.consumer, RELEASED)
+  group.state = 'open'
+  claims.start()
+  await new Promise((resolve) => setTimeout(resolve, 5 * IDLE_MS))
+  assert.equal(begun.length, 2)
+  group.remove(taken.get('evt_0')!)
+  await until(() => begun.length === 3, 'the third')
 })

@@ -26,6 +26,7 @@ function readerOn({ redis, connect }: Store, t: { after(end: () => void): void }
   const told: string[] = []
   const reader = new StreamReader({
     redis,
+    claimIdleMs: 60_000,
     listening: connect(),
     replica: 'me',
     consumer: 'me:hub',
