@@ -29,6 +29,8 @@ interface ClaimsOptions extends StreamProcess {
   claimIdleMs: number
   /** The groups this process reads. */
   groups: () => readonly StreamGroup[]
+  /** Called for a group that may have entries this process does not know of. */
+  lose: (group: StreamGroup) => void
   deliveries: StreamDeliveries
   settlements: StreamSettlements
 }
@@ -75,13 +77,13 @@ export class StreamClaims {
 
   /** @returns time until the next look, milliseconds */
   async #look(): Promise<number> {
-    const { redis, groups, mayBegin } = this.#options
+    const { redis, groups, lose, mayBegin } = this.#options
     try {
       const isSettled = redis.isReady && (await this.#isSettled())
       for (const group of groups()) {
         if (!redis.isReady || !mayBegin()) break
         // One broken stream does not stop the work on the others; the trimmer reports it.
-        await this.#claimLeft(group, isSettled).catch(() => {})
+        await this.#claimLeft(group, isSettled).catch(() => lose(group))
       }
     } catch {
       // The connection logs its loss.

@@ -108,6 +108,7 @@ export class RedisLog {
       ...own,
       claimIdleMs: settings.eventBusClaimIdleMs,
       groups: () => this.#reader.groups,
+      lose: (group) => this.#reader.lose(group),
       deliveries: this.#deliveries,
       settlements: this.#settlements,
     })

@@ -18,6 +18,8 @@ const RETRY_MS = 250
 const LOOK_MS = 100
 /** Longest time without a read, milliseconds: others may add entries without a message, or delete the group. */
 const UNREAD_MAX_MS = 1000
+/** Longest time without a sign of life, milliseconds: after a jump of the server's clock the others soon need one. */
+const TOUCH_MAX_MS = 2000
 /** A full group is read again once it has room for this many entries, or for fewer at the next check. */
 const ROOM_MIN = 16
 /** Maximum number of groups in a log line. */
@@ -179,7 +181,7 @@ export class StreamReader {
       // No event reports that a plugin is resumed, or a lane starts or runs again.
       if (group.room > 0 && (group.isFull || nowMs - group.readMs >= UNREAD_MAX_MS)) this.wake(group)
       // Three times within the idle time: one may fail.
-      if (nowMs - group.touchedMs >= this.#options.claimIdleMs / 3) this.#touch(group, nowMs)
+      if (nowMs - group.touchedMs >= Math.min(TOUCH_MAX_MS, this.#options.claimIdleMs / 3)) this.#touch(group, nowMs)
     }
     this.#tellMissing()
   }

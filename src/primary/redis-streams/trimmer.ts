@@ -8,21 +8,18 @@ import {
   compareEntryIds,
   consumerOfBroadcast,
   EVENT_PREFIX,
-  eventOf,
-  GROUPS_SEEN,
-  groupOfSeenField,
   idAfter,
-  replicaKey,
+  RELEASED,
   replicaOfConsumer,
-  seenField,
+  UP_SINCE,
 } from '../../runtime/redis-streams/keys.ts'
 import {
   type GroupInfo,
   listConsumers,
   listGroups,
-  removeConsumer,
   SCRIPTS,
   serverMs,
+  touch,
 } from '../../runtime/redis-streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { releaseDelayed } from './older-release.ts'
@@ -31,19 +28,22 @@ import { releaseDelayed } from './older-release.ts'
 const COUNTED_MAX = 10_000
 /** Age below which a stream without groups keeps its entries, milliseconds: a group may be about to be created. */
 const UNREAD_KEEP_MS = 10_000
+/** Interval between two trims of every stream, milliseconds. */
+const TRIM_MS = 1000
+/** Interval between two checks of groups and consumers, milliseconds. */
+const TIDY_MS = 15_000
+/** Time after which a consumer that was not seen is gone, milliseconds. */
+const GONE_MS = 300_000
 /** Time without a subscriber after which a group is destroyed, milliseconds. */
-export const GROUP_KEEP_MS = 7 * 86_400_000
-/** Time since its last mark after which a group has no living subscriber, milliseconds: call `markGroupsSeen` several times within it. */
-export const GROUP_UNSEEN_MS = 300_000
-
-/** Time without a trimmer that proves that no replica ran, milliseconds: a service keeps its groups while it is switched off. */
-const ABSENCE_MS = 600_000
-
-/** A group of a stream. */
-interface GroupRef {
-  readonly stream: string
-  readonly group: string
-}
+const GROUP_KEEP_MS = 7 * 86_400_000
+/** After a longer time without any replica, the time of all groups begins again, milliseconds: a service keeps them while it is off. */
+const OFF_MAX_MS = GROUP_KEEP_MS / 2
+/** Interval between two searches for streams unknown to this process, milliseconds. */
+const SEARCH_MS = 3_600_000
+const SEARCH_PAGE = 1000
+/** Number of kept entries above which a group without a living subscriber is reported, at most once in REMINDER_MS. */
+const HELD_UP_MIN = 10_000
+const REMINDER_MS = 3_600_000
 
 /** Entries the cap has cut although a group needed them. */
 interface Loss {
@@ -98,69 +98,15 @@ async function lossOf(
   return { group, missed, inHand }
 }
 
-/** Marks these groups as having a living subscriber. */
-export async function markGroupsSeen(redis: RedisClient, groups: readonly GroupRef[]): Promise<void> {
-  if (groups.length === 0) return
-  await redis.run(
-    SCRIPTS.markGroupsSeen,
-    [GROUPS_SEEN],
-    groups.map(({ stream, group }) => seenField(stream, group)),
-  )
-}
-
-interface UnseenGroup extends GroupRef {
-  /** True when it had no subscriber for GROUP_KEEP_MS. */
-  readonly isDestroyed: boolean
-  readonly unseenMs: number
-  /** Number of entries kept for it. */
-  readonly waiting: number
-}
-
-/** Destroys the groups of a stream without a subscriber for GROUP_KEEP_MS. @returns these groups, and all others without a living subscriber */
-export async function retireGroups(redis: RedisClient, stream: string): Promise<UnseenGroup[]> {
-  const reply = await redis.run<[group: string, isDestroyed: number, unseenMs: number, waiting: number][]>(
-    SCRIPTS.retireGroups,
-    [stream, GROUPS_SEEN],
-    [GROUP_KEEP_MS, GROUP_UNSEEN_MS, ABSENCE_MS],
-  )
-  return reply.map(([group, isDestroyed, unseenMs, waiting]) => ({
-    stream,
-    group,
-    isDestroyed: isDestroyed === 1,
-    unseenMs,
-    waiting,
-  }))
-}
-
-/** Destroys the group of one thread, unless the thread's replica lives. */
-async function destroyBroadcastGroup(
-  redis: RedisClient,
-  stream: string,
-  group: string,
-  replicaId: string,
-): Promise<boolean> {
-  return (await redis.run<number>(SCRIPTS.destroyBroadcast, [stream, replicaKey(replicaId)], [group])) === 1
-}
-
-/** Interval between two trims of every stream, milliseconds. */
-const TRIM_MS = 1000
-/** Interval between two checks of groups and consumers, milliseconds. */
-const TIDY_MS = 15_000
-/** Checks in a row without its key after which a replica counts as gone: all keys expire when the server stands still. */
-const GONE_LOOKS = 4
-/** Interval between two searches for streams unknown to this process, milliseconds. */
-const SEARCH_MS = 3_600_000
-const SEARCH_PAGE = 1000
-/** Number of kept entries above which a group without a living subscriber is reported, at most once in REMINDER_MS. */
-const HELD_UP_MIN = 10_000
-const REMINDER_MS = 3_600_000
-
 interface Options {
   /** The streams this process publishes to or reads. The streams of other replicas are found in the store. */
   streams: () => Iterable<string>
   log: (level: LogLevel, message: string, fields: Record<string, unknown>) => void
   /** Maximum number of entries of a stream: the oldest are cut, even when they are needed. */
   maxLen?: number
+  /** Default GONE_MS and GROUP_KEEP_MS. */
+  goneMs?: number
+  keepMs?: number
 }
 
 /** Keeps the streams as short as possible, and moves delayed events of an earlier checkout into them. Every replica has a trimmer; two at once do no harm. */
@@ -169,15 +115,20 @@ export class Trimmer {
   readonly #options: Options
   readonly #task = new RepeatingTask(() => this.#look())
   readonly #reminder = new Reminder(REMINDER_MS)
-  #tidiedMs = Number.NEGATIVE_INFINITY
+  readonly #goneMs: number
+  readonly #keepMs: number
+  /** Time of the next check of groups and consumers, by the steady clock. */
+  #tidyMs = 0
+  /** Time of the last one, by the server's clock. */
+  #tidiedMs = 0
   #searchedMs = Number.NEGATIVE_INFINITY
   readonly #found = new Set<string>()
-  /** By replica, the number of checks in a row without its key. */
-  readonly #missing = new Map<string, number>()
 
   constructor(redis: RedisClient, options: Options) {
     this.#redis = redis
     this.#options = options
+    this.#goneMs = options.goneMs ?? GONE_MS
+    this.#keepMs = options.keepMs ?? GROUP_KEEP_MS
   }
 
   start(): void {
@@ -199,70 +150,65 @@ export class Trimmer {
     })
   }
 
-  /** Destroys unneeded groups and removes consumers of gone replicas, once. */
+  /** Destroys unneeded groups and removes consumers that are gone, once. */
   async tidy(): Promise<void> {
-    await this.#findStreams()
-    const threads = await this.#threads()
-    const gone = await this.#goneReplicas(threads)
-    await this.#eachStream(async (stream) => {
-      for (const unseen of await retireGroups(this.#redis, stream)) this.#tellUnseen(unseen)
-      await Promise.all((threads.get(stream) ?? []).map((thread) => this.#remove(stream, thread, gone)))
-    })
-  }
-
-  async #remove(
-    stream: string,
-    { group, consumer, isBroadcast, pending }: GroupConsumer,
-    gone: ReadonlySet<string>,
-  ): Promise<void> {
-    const replica = replicaOfConsumer(consumer)
-    if (replica === null || !gone.has(replica)) return
-    if (isBroadcast) await destroyBroadcastGroup(this.#redis, stream, group, replica)
-    else if (pending === 0) await removeConsumer(this.#redis, stream, group, consumer)
-  }
-
-  /** The consumers of all groups, by stream. */
-  async #threads(): Promise<Map<string, GroupConsumer[]>> {
-    const threads = new Map<string, GroupConsumer[]>()
+    await this.#search()
+    const nowMs = await serverMs(this.#redis)
+    // After an outage of the store or a jump of its clock, nobody was seen for long: the others get until the next time.
+    const isSettled = Math.abs(nowMs - this.#tidiedMs) < 2 * TIDY_MS
+    this.#tidiedMs = nowMs
+    const up = await this.#redis.command<string | null>('set', [UP_SINCE, nowMs, 'NX', 'GET', 'PX', OFF_MAX_MS])
+    await this.#redis.command('pexpire', [UP_SINCE, OFF_MAX_MS])
+    const mayRetire = nowMs - Number(up ?? nowMs) >= this.#keepMs
+    if (!isSettled) return
     await this.#eachStream(async (stream) => {
       const groups = await listGroups(this.#redis, stream)
-      const found = await Promise.all(
-        groups.map(async ({ name: group }): Promise<GroupConsumer[]> => {
-          const alone = consumerOfBroadcast(group)
-          if (alone !== null) return [{ group, consumer: alone, isBroadcast: true, pending: 0 }]
-          const consumers = await listConsumers(this.#redis, stream, group)
-          return consumers.map(({ name, pending }) => ({ group, consumer: name, isBroadcast: false, pending }))
-        }),
-      )
-      threads.set(stream, found.flat())
+      await Promise.all(groups.map((group) => this.#tidyGroup(stream, group, mayRetire)))
     })
-    return threads
   }
 
-  async #goneReplicas(threads: Map<string, GroupConsumer[]>): Promise<Set<string>> {
-    const replicas = new Set([...threads.values()].flat().map(({ consumer }) => replicaOfConsumer(consumer)))
-    for (const replica of this.#missing.keys()) if (!replicas.has(replica)) this.#missing.delete(replica)
-    const gone = new Set<string>()
-    await Promise.all(
-      [...replicas].map(async (replica) => {
-        if (replica === null) return
-        const exists = await this.#redis.command<number>('exists', [replicaKey(replica)])
-        const looks = exists === 1 ? 0 : (this.#missing.get(replica) ?? 0) + 1
-        this.#missing.set(replica, looks)
-        if (looks >= GONE_LOOKS) gone.add(replica)
-      }),
-    )
-    return gone
+  async #tidyGroup(stream: string, group: GroupInfo, mayRetire: boolean): Promise<void> {
+    const { name } = group
+    const alone = consumerOfBroadcast(name)
+    if (alone !== null && replicaOfConsumer(alone) === null) return
+    const consumers = await listConsumers(this.#redis, stream, name)
+    // Its time begins.
+    if (consumers.length === 0) await touch(this.#redis, stream, name, alone ?? RELEASED)
+    const unseenMs = Math.min(...consumers.map(({ idleMs }) => idleMs))
+    // The one seen last tells how long the group has had no subscriber.
+    for (const { name: consumer, idleMs, pending } of consumers)
+      if (idleMs > this.#goneMs && idleMs > unseenMs && pending === 0)
+        await this.#drop(stream, name, consumer, this.#goneMs)
+    if (unseenMs <= this.#goneMs || consumers.length === 0) return
+    if (alone !== null) await this.#drop(stream, name, '', this.#goneMs)
+    else if (unseenMs > this.#keepMs && mayRetire) await this.#retire(stream, group)
+    else await this.#remind(stream, group)
   }
 
-  /** Finds the streams of other replicas: streams with groups by their groups, the rest by a search at intervals. */
-  async #findStreams(): Promise<void> {
-    const seen = await this.#redis.command<Record<string, string>>('hgetall', [GROUPS_SEEN])
-    for (const [field, seenMs] of Object.entries(seen)) {
-      if (Date.now() - Number(seenMs) > 2 * GROUP_KEEP_MS) await this.#redis.command('hdel', [GROUPS_SEEN, field])
-      const named = groupOfSeenField(field)
-      if (named !== null && eventOf(named.stream) !== null) this.#found.add(named.stream)
-    }
+  async #drop(stream: string, group: string, consumer: string, unseenMs: number): Promise<boolean> {
+    return (await this.#redis.run<number>(SCRIPTS.dropUnseen, [stream], [group, consumer, unseenMs])) === 1
+  }
+
+  async #retire(stream: string, group: GroupInfo): Promise<void> {
+    const waiting = await this.#waiting(stream, group)
+    if (!(await this.#drop(stream, group.name, '', this.#keepMs))) return
+    const message = `A group of ${stream} without a subscriber for 7 days was deleted`
+    this.#options.log('WARNING', message, { group: group.name, waiting })
+  }
+
+  async #remind(stream: string, group: GroupInfo): Promise<void> {
+    const waiting = await this.#waiting(stream, group)
+    if (waiting <= HELD_UP_MIN || !this.#reminder.isDue(`held up ${stream} ${group.name}`)) return
+    const message = `${waiting} entries of ${stream} wait for a subscriber no replica has: deploy it again, or delete its group (XGROUP DESTROY ${stream} ${group.name})`
+    this.#options.log('WARNING', message, { group: group.name, waiting })
+  }
+
+  async #waiting(stream: string, { lag, pending }: GroupInfo): Promise<number> {
+    return pending + (lag ?? (await this.#redis.command<number>('xlen', [stream])))
+  }
+
+  /** Finds the streams of other replicas. */
+  async #search(): Promise<void> {
     if (performance.now() - this.#searchedMs < SEARCH_MS) return
     let cursor = '0'
     do {
@@ -287,19 +233,6 @@ export class Trimmer {
     )
   }
 
-  #tellUnseen({ stream, group, waiting, isDestroyed }: UnseenGroup): void {
-    const { log } = this.#options
-    if (isDestroyed) {
-      log('WARNING', `A group of ${stream} without a subscriber for 7 days was deleted`, {
-        group,
-        waiting,
-      })
-    } else if (waiting > HELD_UP_MIN && this.#reminder.isDue(`held up ${seenField(stream, group)}`)) {
-      const message = `${waiting} entries of ${stream} wait for a subscriber no replica has: deploy it again, or delete its group (XGROUP DESTROY ${stream} ${group})`
-      log('WARNING', message, { group, waiting })
-    }
-  }
-
   #tellFault(stream: string, fault: unknown): void {
     if (this.#reminder.isDue(`fault ${stream}`))
       this.#options.log('WARNING', `${stream} cannot be trimmed or checked: ${messageOf(fault)}`, {})
@@ -308,27 +241,17 @@ export class Trimmer {
   /** @returns time until the next run, milliseconds */
   async #look(): Promise<number> {
     try {
-      if (performance.now() - this.#tidiedMs >= TIDY_MS) {
-        await this.tidy()
-        this.#tidiedMs = performance.now()
-      }
       await releaseDelayed(this.#redis)
       await this.trim()
+      if (performance.now() < this.#tidyMs) return TRIM_MS
+      this.#tidyMs = performance.now() + TIDY_MS
+      await this.tidy()
     } catch (fault) {
       // The connection logs its loss, and a stream that is not trimmed for a while only grows.
       if (!(fault instanceof HeddleError && fault.code === 'KV_UNAVAILABLE')) {
-        this.#tellFault(GROUPS_SEEN, fault)
+        this.#tellFault(UP_SINCE, fault)
       }
     }
     return TRIM_MS
   }
-}
-
-/** A consumer of a group. */
-interface GroupConsumer {
-  group: string
-  consumer: string
-  /** True when the group belongs to the consumer alone. */
-  isBroadcast: boolean
-  pending: number
 }

@@ -29,8 +29,8 @@ const REPLICA_PREFIX = 'heddle:replica:'
 
 /** The stream of the dead letters. */
 export const DEAD_STREAM = 'heddle:dead'
-/** Hash: `seenField` → time of the last mark by a subscribing replica, server time in milliseconds. */
-export const GROUPS_SEEN = 'heddle:groups'
+/** When this service last came up after a long time without any replica, server time in milliseconds. */
+export const UP_SINCE = 'heddle:up'
 
 /** Hash of the failed attempts of pending entries: `attemptField` → JSON. */
 export const attemptsOf = (event: string): string => `heddle:attempts:${event}`
@@ -38,11 +38,6 @@ export const attemptField = (group: string, entryId: string): string => `${group
 
 /** @param event 1 to 200 of the characters A-Z a-z 0-9 . _ : - */
 export const streamOf = (event: string): string => EVENT_PREFIX + event
-
-/** @returns null for a key of no event stream */
-export function eventOf(stream: string): string | null {
-  return stream.startsWith(EVENT_PREFIX) ? stream.slice(EVENT_PREFIX.length) : null
-}
 
 /** The key of a replica's lock. It exists while the replica lives, and a few seconds longer. */
 export const replicaKey = (replicaId: string): string => REPLICA_PREFIX + replicaId
@@ -75,12 +70,4 @@ export const broadcastGroupOf = (subscriber: string, consumer: string): string =
 export function consumerOfBroadcast(group: string): string | null {
   const at = group.indexOf('@')
   return at < 0 ? null : group.slice(at + 1)
-}
-
-/** The field of GROUPS_SEEN. The first blank ends the stream's name, which has none. */
-export const seenField = (stream: string, group: string): string => `${stream} ${group}`
-
-export function groupOfSeenField(field: string): { stream: string; group: string } | null {
-  const at = field.indexOf(' ')
-  return at < 0 ? null : { stream: field.slice(0, at), group: field.slice(at + 1) }
 }

@@ -1,6 +1,5 @@
 // Commands and scripts for streams.
 import { type RedisClient, type RedisScript, readScript } from '../../stores/redis/client.ts'
-import { replicaKey, replicaOfConsumer } from './keys.ts'
 
 // Saved before plugins can replace it.
 const { stringify: toJson } = JSON
@@ -55,12 +54,9 @@ const script = (name: string): RedisScript => readScript(new URL(`./commands/${n
 /** The scripts of the stream transport. The server runs each in one step. */
 export const SCRIPTS = {
   publishBatch: script('publish-batch-1'),
-  removeConsumer: script('remove-consumer-2'),
+  dropUnseen: script('drop-unseen-1'),
   releaseEntries: script('release-entries-1'),
   freeReplica: script('free-replica-1'),
-  markGroupsSeen: script('mark-groups-seen-1'),
-  retireGroups: script('retire-groups-2'),
-  destroyBroadcast: script('destroy-broadcast-2'),
   addDeadLetter: script('add-dead-letter-2'),
   listDeadLetters: script('list-dead-letters-1'),
   replayDeadLetter: script('replay-dead-letter-2'),
@@ -74,7 +70,7 @@ export interface ConsumerInfo {
   readonly name: string
   /** Pending entries: delivered to it and not acknowledged. */
   readonly pending: number
-  /** Milliseconds since its last read or claim. */
+  /** Milliseconds since the server last saw it. */
   readonly idleMs: number
 }
 
@@ -148,19 +144,4 @@ async function rowsOf(redis: RedisClient, args: string[]): Promise<((field: stri
     if (isNoGroup(fault)) return []
     throw fault
   }
-}
-
-/**
- * Removes a consumer of a gone replica, unless it has pending entries: others claim those first.
- * @returns false if it stays for one of these reasons, or is no consumer of a replica
- */
-export async function removeConsumer(
-  redis: RedisClient,
-  stream: string,
-  group: string,
-  consumer: string,
-): Promise<boolean> {
-  const replica = replicaOfConsumer(consumer)
-  if (replica === null) return false
-  return (await redis.run<number>(SCRIPTS.removeConsumer, [stream, replicaKey(replica)], [group, consumer])) === 1
 }

@@ -82,13 +82,10 @@ const KINDS: Kind[] = [
     huge: [['ZADD', 'heddle:delayed', 1, MIB_8], ...many((n): Command => ['ZADD', 'heddle:delayed', 1, `none ${n}`])],
   },
   {
-    key: 'heddle:groups',
-    malformed: [
-      ['HSET', 'heddle:groups', 'none', 'odd'],
-      ['HSET', 'heddle:groups', '', ''],
-    ],
-    foreign: [['HSET', 'heddle:groups', 'heddle:event:others others.Plugin.on', 1]],
-    huge: many((n) => ['HSET', 'heddle:groups', `heddle:event:others${n} others.Plugin.on`, 1]),
+    key: 'heddle:up',
+    malformed: [['SET', 'heddle:up', 'odd']],
+    foreign: [['SET', 'heddle:up', 1]],
+    huge: [['SET', 'heddle:up', MIB_8]],
   },
 ]
 

@@ -53,6 +53,7 @@ async function processOn(
     ...own,
     claimIdleMs: IDLE_MS,
     groups: () => [group],
+    lose: () => {},
     deliveries,
     settlements,
     log,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { retireGroups, trimStream } from '../../../src/primary/redis-streams/trimmer.ts'
-import { GROUPS_SEEN, seenField, streamOf } from '../../../src/runtime/redis-streams/keys.ts'
-import { ensureGroup, removeConsumer } from '../../../src/runtime/redis-streams/stream-commands.ts'
+import { trimStream } from '../../../src/primary/redis-streams/trimmer.ts'
+import { streamOf } from '../../../src/runtime/redis-streams/keys.ts'
+import { ensureGroup, SCRIPTS } from '../../../src/runtime/redis-streams/stream-commands.ts'
 import type { RedisClient } from '../../../src/stores/redis/client.ts'
 import { until } from '../../support/until.ts'
 import { addNumbers, deliver, entriesIn, pendingOf, streamTests } from './fixture.ts'
@@ -74,7 +74,9 @@ testOnStreams(
     const removing = (async () => {
       const consumers = [0, 1, 2, 3].flatMap((n) => ['a', 'b'].map((group) => ({ group, name: `gone${n}:hub` })))
       while (!isDone)
-        await Promise.all(consumers.map(({ group, name }) => removeConsumer(remover, STREAM, group, name)))
+        await Promise.all(
+          consumers.map(({ group, name }) => remover.run(SCRIPTS.dropUnseen, [STREAM], [group, name, 0])),
+        )
     })()
     const seen = { a: [] as string[], b: [] as string[] }
     const reading = (['a', 'a', 'b', 'b'] as const).map(async (group, index) => {
@@ -158,14 +160,4 @@ testOnStreams('a stream that was wiped and begins again loses nothing', async ({
     await addNumbers(redis, STREAM, 10)
     assert.deepEqual(await trim(redis), { gone: 100, losses: [] })
   }
-})
-
-testOnStreams('a time in which no replica ran does not count', async ({ redis }) => {
-  await ensureGroup(redis, STREAM, 'g', '$')
-  await retireGroups(redis, STREAM)
-  const monthAgo = Date.now() - 30 * 86_400_000
-  await redis.command('hset', [GROUPS_SEEN, seenField(STREAM, 'g'), monthAgo - 1000, STREAM, monthAgo])
-  assert.deepEqual(await retireGroups(redis, STREAM), [])
-  const seenMs = Number(await redis.command('hget', [GROUPS_SEEN, seenField(STREAM, 'g')]))
-  assert.ok(Date.now() - seenMs < 60_000)
 })

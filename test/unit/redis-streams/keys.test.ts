@@ -4,22 +4,12 @@ import {
   broadcastGroupOf,
   consumerOf,
   consumerOfBroadcast,
-  eventOf,
   groupOf,
-  groupOfSeenField,
   replicaOfConsumer,
-  seenField,
-  streamOf,
 } from '../../../src/runtime/redis-streams/keys.ts'
 
 const REPLICAS = ['a', 'host:8000', 'host:8000:1', 'a:b:c', ':', 'x:primary', 'with@sign', 'line\nbreak']
 const SUBSCRIBERS = ['users.CreateUser.onCreated', 'a@b', 'a%40b', 'a%b', '%25', '@', 'a@host:8000:1', 'bound say', '']
-
-test("an event's stream tells its event, and no other key does", () => {
-  assert.equal(streamOf('user.created'), 'heddle:event:user.created')
-  assert.equal(eventOf('heddle:event:a:b'), 'a:b')
-  for (const key of ['heddle:dead', 'heddle:delayed', 'heddle:events:x', 'x']) assert.equal(eventOf(key), null)
-})
 
 test("a consumer tells its replica, whatever the replica's id holds", () => {
   for (const replica of REPLICAS) {
@@ -46,12 +36,4 @@ test('a group tells whether it is broadcast, and to whom', () => {
     }
   }
   assert.equal(seen.size, SUBSCRIBERS.length * (1 + REPLICAS.length), 'no two share a name')
-})
-
-test('the record of a group tells stream and group', () => {
-  for (const subscriber of SUBSCRIBERS) {
-    const stream = streamOf('user.created')
-    assert.deepEqual(groupOfSeenField(seenField(stream, groupOf(subscriber))), { stream, group: groupOf(subscriber) })
-  }
-  assert.equal(groupOfSeenField('nothing'), null)
 })
