@@ -7,7 +7,7 @@ import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import { consumerOf, streamOf } from '../../runtime/redis-streams/keys.ts'
-import { retryWhile, ThreadPublisher } from '../../runtime/redis-streams/publisher.ts'
+import { ThreadPublisher } from '../../runtime/redis-streams/publisher.ts'
 import { RedisClient } from '../../stores/redis/client.ts'
 import { WriteProbe } from '../../stores/redis/write-probe.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
@@ -143,8 +143,7 @@ export class RedisLog {
       await this.#takeName()
     } catch (error) {
       if (isTaken(error)) throw error
-      this.#refused(error)
-      void this.#takeNameLater()
+      void this.#takeNameLater(error)
     }
   }
 
@@ -155,20 +154,17 @@ export class RedisLog {
     if (!this.#isStopping) this.#begin()
   }
 
-  async #takeNameLater(): Promise<void> {
-    await sleep(RETRY_MS)
-    await retryWhile(
-      () => !this.#isStopping,
-      () => this.#takeName(),
-      {
-        pauseMs: RETRY_MS,
-        onFault: (error) => {
-          if (isTaken(error)) this.#options.onReplicaLost((error as Error).message)
-          else this.#refused(error)
-        },
-        isFinal: isTaken,
-      },
-    )
+  async #takeNameLater(refusal: unknown): Promise<void> {
+    this.#refused(refusal)
+    while (!this.#isStopping && !this.#lock.isHeld) {
+      await sleep(RETRY_MS)
+      try {
+        await this.#takeName()
+      } catch (error) {
+        if (isTaken(error)) return this.#options.onReplicaLost((error as Error).message)
+        this.#refused(error)
+      }
+    }
   }
 
   #refused(error: unknown): void {

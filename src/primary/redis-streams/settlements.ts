@@ -1,9 +1,9 @@
 // Entries in hand, and their outcomes in the store: acknowledged, given back, tried again, or a dead letter.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { cutText } from '../../core/errors/description.ts'
 import { encodeEntry } from '../../runtime/redis-streams/entry.ts'
 import { attemptField, attemptsOf, RELEASED, streamOf } from '../../runtime/redis-streams/keys.ts'
-import { retryWhile } from '../../runtime/redis-streams/publisher.ts'
 import { isNoGroup, SCRIPTS } from '../../runtime/redis-streams/stream-commands.ts'
 import { textOf } from '../../transport/frames/event-frame.ts'
 import type { Delivery, EventSource, FailedDelivery, Share } from '../events/delivery.ts'
@@ -118,12 +118,8 @@ export class StreamSettlements {
   async #send(group: StreamGroup, entries: TakenEntry[]): Promise<void> {
     const { redis } = this.#options
     const ids = entries.map(({ id }) => id)
-    await retryWhile(
-      () => !this.#isClosed,
-      () => redis.command('xack', [group.stream, group.name, ...ids]),
-      // A group that is gone has nothing pending.
-      { pauseMs: RETRY_MS, isFinal: isNoGroup },
-    )
+    // A group that is gone has nothing pending.
+    await this.#untilDone(() => redis.command('xack', [group.stream, group.name, ...ids]).catch(ignoreGone), RETRY_MS)
     this.open -= entries.length
     this.#confirmed(group, entries)
   }
@@ -151,9 +147,7 @@ export class StreamSettlements {
   async giveBack({ stream, name }: StreamGroup, ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return
     const args = [name, this.#options.consumer, RELEASED, ...ids]
-    await this.#options.redis.run(SCRIPTS.releaseEntries, [stream], args).catch((fault: unknown) => {
-      if (!isNoGroup(fault)) throw fault
-    })
+    await this.#options.redis.run(SCRIPTS.releaseEntries, [stream], args).catch(ignoreGone)
   }
 
   // ── tried again ───────────────────────────────────────────────────────────
@@ -233,13 +227,22 @@ export class StreamSettlements {
     const { group, id } = entry
     const place = { stream: group.stream, group: group.name, entryId: group.isBroadcast ? '' : id }
     this.open++
-    await retryWhile(
-      () => !this.#isClosed,
-      () => this.#options.deadLetters.add(deadLetter, place),
-      { pauseMs: DEAD_LETTER_RETRY_MS },
-    )
+    await this.#untilDone(() => this.#options.deadLetters.add(deadLetter, place), DEAD_LETTER_RETRY_MS)
     this.open--
     if (!group.isBroadcast) this.#confirmed(group, [entry])
+  }
+
+  /** Repeats a command until the store has taken it. */
+  async #untilDone(attempt: () => Promise<unknown>, pauseMs: number): Promise<void> {
+    while (!this.#isClosed) {
+      try {
+        await attempt()
+        return
+      } catch {
+        // The connection logs its loss.
+        await sleep(pauseMs)
+      }
+    }
   }
 
   /** Stops repeating commands. */
@@ -247,6 +250,10 @@ export class StreamSettlements {
     this.#isClosed = true
     clearTimeout(this.#timer)
   }
+}
+
+function ignoreGone(fault: unknown): void {
+  if (!isNoGroup(fault)) throw fault
 }
 
 /** Null for an id that no process of this service has written. */

@@ -22,7 +22,6 @@ import {
   touch,
 } from '../../runtime/redis-streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import { releaseDelayed } from './older-release.ts'
 
 /** Maximum number of pending entries counted after a cut. */
 const COUNTED_MAX = 10_000
@@ -38,6 +37,10 @@ const GONE_MS = 300_000
 const GROUP_KEEP_MS = 7 * 86_400_000
 /** After a longer time without any replica, the time of all groups begins again, milliseconds: a service keeps them while it is off. */
 const OFF_MAX_MS = GROUP_KEEP_MS / 2
+/** Maximum number of delayed events moved in one step: it blocks the server. */
+const DELAYED_BATCH = 32
+/** Pause before one that cannot be moved is tried again, milliseconds. */
+const POSTPONE_MS = 60_000
 /** Interval between two searches for streams unknown to this process, milliseconds. */
 const SEARCH_MS = 3_600_000
 const SEARCH_PAGE = 1000
@@ -96,6 +99,12 @@ async function lossOf(
   const args = [stream, group, '-', first === '+' ? first : `(${first}`, COUNTED_MAX]
   const inHand = pending === 0 ? 0 : (await redis.command<unknown[]>('xpending', args)).length
   return { group, missed, inHand }
+}
+
+/** Moves due events of an earlier checkout into their streams, as long as there are any: it kept delayed events apart. */
+export async function releaseDelayed(redis: RedisClient): Promise<void> {
+  const limits = [DELAYED_BATCH, POSTPONE_MS]
+  while ((await redis.run<number>(SCRIPTS.releaseDelayed, ['heddle:delayed'], limits)) === DELAYED_BATCH);
 }
 
 interface Options {

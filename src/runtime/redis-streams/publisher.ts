@@ -1,5 +1,4 @@
 // Publishes to streams.
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -10,36 +9,6 @@ import { EventNames, type Publisher } from '../events/publication.ts'
 import { encodeEntry } from './entry.ts'
 import { streamOf } from './keys.ts'
 import { ring, SCRIPTS, STREAM_SCRIPTS } from './stream-commands.ts'
-
-interface RetryOptions {
-  /** Pause between two attempts, milliseconds. */
-  pauseMs: number
-  /** Called after each failed attempt. */
-  onFault?: (fault: unknown) => void
-  /** True for a fault without retry. */
-  isFinal?: (fault: unknown) => boolean
-}
-
-/**
- * Repeats an operation until the store has done it.
- * @param isWanted called before each attempt: false ends it
- */
-export async function retryWhile(
-  isWanted: () => boolean,
-  attempt: () => Promise<unknown>,
-  { pauseMs, onFault, isFinal }: RetryOptions,
-): Promise<void> {
-  while (isWanted()) {
-    try {
-      await attempt()
-      return
-    } catch (fault) {
-      onFault?.(fault)
-      if (isFinal?.(fault)) return
-    }
-    await sleep(pauseMs)
-  }
-}
 
 /** Maximum events of one command, and about how many characters: the server does nothing else meanwhile. */
 const BATCH_MAX = 128

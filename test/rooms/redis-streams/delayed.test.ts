@@ -1,7 +1,7 @@
 // What an earlier checkout has left in Redis outside of the streams.
 import assert from 'node:assert/strict'
-import { releaseDelayed } from '../../../src/primary/redis-streams/older-release.ts'
-import { Trimmer } from '../../../src/primary/redis-streams/trimmer.ts'
+
+import { releaseDelayed, Trimmer } from '../../../src/primary/redis-streams/trimmer.ts'
 import { streamOf } from '../../../src/runtime/redis-streams/keys.ts'
 import type { RedisClient } from '../../../src/stores/redis/client.ts'
 import { until } from '../../support/until.ts'
