@@ -21,12 +21,12 @@ import type { Health, Snapshots } from '../health/health.ts'
 import type { Descriptors, PoolProbe } from '../health/held-resources.ts'
 import type { Routing } from '../http/routes.ts'
 import type { Jobs } from '../jobs/jobs.ts'
+import { OnReadyRunner } from '../jobs/on-ready-runner.ts'
 import type { ProcessLog } from '../logging/process-log.ts'
 import { answerOf, type LaneDeath, LaneDeaths } from './black-box.ts'
 import type { FlightMirror } from './crash-report.ts'
 import type { Isolation } from './isolation.ts'
 import type { LaneSet, LaneThread } from './lane-set.ts'
-import { OnReadyRunner } from './on-ready-runner.ts'
 import type { Standstill } from './watchdog.ts'
 import { handlersIn } from './work.ts'
 
@@ -217,7 +217,7 @@ export class LaneRegistrar {
       case 'set-tool':
         return health.setTool(message.tool, message.status, message.message)
       case 'ready-done':
-        return this.#onReadyRunner.done(lane, message.plugin)
+        return this.#onReadyRunner.done(message.plugin)
       case 'job-done':
         return jobs.done(message.run, message.error)
       case 'store-written':

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { BlackBox, PluginHealth } from '../../../src/contracts/registry.ts'
 import type { Lane } from '../../../src/primary/dispatch/lane.ts'
-import { OnReadyRunner, READY_GRACE_MS } from '../../../src/primary/supervision/on-ready-runner.ts'
+import { OnReadyRunner, READY_GRACE_MS } from '../../../src/primary/jobs/on-ready-runner.ts'
 import { laneOf } from '../../support/fake-lane.ts'
 import { folderOf } from '../../support/folder.ts'
 import { startHeddle } from '../../support/heddle.ts'
@@ -48,8 +48,8 @@ test('each plugin runs once, whatever lanes host it, those that come later too',
     [first, 'a.A'],
     [second, 'a.B'],
   ])
-  onReady.done(first, 'a.A')
-  onReady.done(second, 'a.B')
+  onReady.done('a.A')
+  onReady.done('a.B')
   const third = add('a.A', 'a.B', 'a.C')
   onReady.run()
   assert.deepEqual(told.at(-1), [third, 'a.C'])
@@ -57,15 +57,16 @@ test('each plugin runs once, whatever lanes host it, those that come later too',
 
 test('another lane runs what a dead one had not finished, three times at most', (t) => {
   const { onReady, add, end, told, log } = readyOf(t)
-  let lane = add('a.A', 'a.Kills', 'a.Z')
+  let lane = add('a.A', 'a.Kills')
   onReady.run()
-  onReady.done(lane, 'a.A')
+  onReady.done('a.A')
   for (let n = 0; n < 3; n++) {
-    const next = add('a.A', 'a.Kills', 'a.Z')
+    const next = add('a.A', 'a.Kills')
     end(lane, UNKNOWN)
     lane = next
-    assert.deepEqual(told.at(-1), [lane, n < 2 ? 'a.Kills' : 'a.Z'])
+    if (n < 2) assert.deepEqual(told.at(-1), [lane, 'a.Kills'])
   }
+  assert.equal(told.length, 4)
   assert.deepEqual(log, ['3 lanes died while they ran onReady of a.Kills: it is not run again'])
 })
 
@@ -83,38 +84,38 @@ test('a death for which another plugin is known to be guilty does not count', (t
   assert.deepEqual(log, [])
 })
 
-test('one that did not end before its lane left runs again, beside the others, and nobody waits for it any more', (t) => {
+test('a lane that leaves waits for an onReady for 5 s, and another lane begins it again', (t) => {
   const { onReady, add, end, told, log } = readyOf(t)
+  let laterMs = 0
+  const now = performance.now.bind(performance)
+  t.mock.method(performance, 'now', () => now() + laterMs)
   let lane = add('a.Endless', 'a.Z')
   onReady.run()
-  assert.equal(onReady.isBusy(lane), true)
+  onReady.done('a.Z')
   for (let n = 0; n < 5; n++) {
+    assert.equal(onReady.isBusy(lane), true)
+    laterMs += READY_GRACE_MS
+    assert.equal(onReady.isBusy(lane), false)
     const next = add('a.Endless', 'a.Z')
     end(lane, null)
     lane = next
-    assert.deepEqual(told.splice(0).at(-1), n === 0 ? [lane, 'a.Z'] : [lane, 'a.Endless'])
-    if (n === 0) onReady.done(lane, 'a.Z')
-    assert.equal(onReady.isBusy(lane), false)
+    assert.deepEqual(told.splice(0).at(-1), [lane, 'a.Endless'])
   }
   assert.deepEqual(log, [])
 })
 
-test('the next ones do not wait for one that goes on', (t) => {
-  t.mock.timers.enable({ apis: ['setTimeout'] })
+test('no plugin waits for the onReady of another one', (t) => {
   const { onReady, add, told } = readyOf(t)
-  const lane = add('a.Consumer', 'a.B', 'a.C')
+  const lane = add('a.Consumer', 'a.B')
   onReady.run()
-  t.mock.timers.tick(READY_GRACE_MS)
-  onReady.done(lane, 'a.B')
   assert.deepEqual(told, [
     [lane, 'a.Consumer'],
     [lane, 'a.B'],
-    [lane, 'a.C'],
   ])
-  onReady.done(lane, 'a.Consumer')
-  onReady.done(lane, 'a.C')
+  onReady.done('a.Consumer')
+  onReady.done('a.B')
   onReady.run()
-  assert.equal(told.length, 3)
+  assert.equal(told.length, 2)
 })
 
 test('a consumer that onReady runs is closed before its lane ends, begins again in the next one, and holds up no other plugin', async (t) => {
