@@ -15,13 +15,13 @@ import { HeldPlaces } from './dispatch/held-places.ts'
 import type { Lane } from './dispatch/lane.ts'
 import { LocalWorker } from './dispatch/local-worker.ts'
 import { assembleEvents, type EventParts } from './event-parts.ts'
+import { FlightMirror } from './flight/flight-mirror.ts'
 import { Health, processCounters, Snapshots } from './health/health.ts'
 import { Descriptors, PoolProbe } from './health/held-resources.ts'
 import { Listener } from './http/listener.ts'
 import { Routing, routeInfo } from './http/routes.ts'
 import { Jobs } from './jobs/jobs.ts'
 import type { ProcessLog } from './logging/process-log.ts'
-import { FlightMirror } from './supervision/crash-report.ts'
 import { Isolation } from './supervision/isolation.ts'
 import { LaneRegistrar } from './supervision/lane-registrar.ts'
 import { LaneSet } from './supervision/lane-set.ts'
@@ -162,6 +162,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
   )
   const parts = {
     log,
+    isDevelopment,
     processLog,
     processDeaths,
     flightMirror,
@@ -184,6 +185,6 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     descriptors,
   }
   const registrar = new LaneRegistrar(parts)
-  const supervisor = new Supervisor(registrar, { ...parts, isDevelopment })
+  const supervisor = new Supervisor(registrar, parts)
   return { ...parts, registrar, supervisor }
 }

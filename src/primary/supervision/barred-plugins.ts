@@ -1,7 +1,7 @@
 // Plugins whose boot crashes lanes, or that take long to boot: lanes start without them until there is new code.
 import { steadyMs } from '../../core/schedule/clock.ts'
+import { withLine } from '../flight/work.ts'
 import { DeathWindow, type LaneThread } from './lane-set.ts'
-import { withLine } from './work.ts'
 
 /** A crash this soon after the boot, by what the boot has left behind, bars the plugin at once, milliseconds. */
 const BOOT_AFTERMATH_MS = 10_000

@@ -8,21 +8,18 @@ import { messageOf } from '../../core/errors/description.ts'
 import { framesOfStack, isOfRuntime, placeText, type StackFrame, shownFrame } from '../../core/errors/places.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
-import type { ProcessHistory } from '../../history/process-history.ts'
-import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { type ExitReport, parseExitReport } from '../../transport/exit-report.ts'
 import { type RawStep, STEP_CALL, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
 import { NameTable } from '../../transport/memory/name-table.ts'
 import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { workOf } from '../dispatch/request-slots.ts'
-import { type EventDriver, publishOwn } from '../events/event-driver.ts'
-import type { Routing } from '../http/routes.ts'
+import { publishOwn } from '../events/event-driver.ts'
+import { causeText, handlersIn, hasJustEnded, idOf, kindOf, originsIn, withLine } from '../flight/work.ts'
 import { causeOf } from './cause.ts'
-import type { Isolation } from './isolation.ts'
+import type { LaneParts } from './lane-parts.ts'
 import type { LaneThread } from './lane-set.ts'
 import { isOfNode } from './stack-probe.ts'
 import { BOOT_TIMEOUT_MS, STANDSTILL_GROWTH, type Standstill } from './watchdog.ts'
-import { causeText, handlersIn, hasJustEnded, idOf, kindOf, originsIn, withLine } from './work.ts'
 
 /** The cause of a lane's end as far as it is known, and the work that it leaves. */
 export interface LaneDeath extends UnfinishedWork {
@@ -118,14 +115,6 @@ const IDENTITY = 'supervisor'
 /** Steps that the log and the event show; `/system/lanes` shows all. */
 const STEPS_REPORTED = 10
 
-interface DeathParts {
-  readonly kernel: ThreadKernel
-  readonly routing: Routing
-  readonly isolation: Isolation
-  readonly events: { readonly driver: EventDriver }
-  readonly recorders: { readonly history: ProcessHistory | null }
-}
-
 type WorksOf = (lane: Lane, unread: ReadonlySet<number>) => WorkInFlight[]
 
 /** What requests get that were in flight there. */
@@ -134,13 +123,13 @@ export const answerOf = ({ reason }: BlackBox): ErrorCode =>
 
 /** Handles the death of a lane: reads and reports its black box, and answers the requests of the plugin that caused it. */
 export class LaneDeaths {
-  readonly #parts: DeathParts
+  readonly #parts: LaneParts
   readonly #worksOf: WorksOf
   readonly #domains: string[]
   readonly #callNames: NameTable
 
   /** @param worksOf events, jobs and messages of sockets that are in flight in a lane, but for deliveries that it never began */
-  constructor(parts: DeathParts, worksOf: WorksOf) {
+  constructor(parts: LaneParts, worksOf: WorksOf) {
     this.#parts = parts
     this.#worksOf = worksOf
     this.#domains = parts.kernel.settings.domainsDir.map((directory) => resolve(directory) + sep)

@@ -2,7 +2,7 @@
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import type { Origin } from '../../contracts/tracing.ts'
 import { placeText, type StackFrame, shown } from '../../core/errors/places.ts'
-import { pluginIn } from './work.ts'
+import { pluginIn } from '../flight/work.ts'
 
 /** What is known of the end of a lane or of a process. */
 interface End {

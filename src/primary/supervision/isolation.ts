@@ -6,9 +6,9 @@ import { steadyMs } from '../../core/schedule/clock.ts'
 import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { Hub } from '../events/hub.ts'
+import { pluginIn, withLine } from '../flight/work.ts'
 import type { Routing } from '../http/routes.ts'
 import { DeathWindow, type LaneSet } from './lane-set.ts'
-import { pluginIn, withLine } from './work.ts'
 
 /** A plugin is isolated for this long after its last proved crash, milliseconds. */
 export const ISOLATION_MS = 60_000

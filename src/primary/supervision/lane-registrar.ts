@@ -2,70 +2,20 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
-import type { ProcessHistory } from '../../history/process-history.ts'
-import { type LaneServices, serve } from '../../runtime/host/services.ts'
-import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
-import type { ProcessTracing } from '../../tracing/process-tracing.ts'
+import { serve } from '../../runtime/host/services.ts'
 import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import type { Manifest, ToPrimary } from '../../transport/messages.ts'
-import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Lane, LaneListener, UnfinishedWork } from '../dispatch/lane.ts'
 import type { PlacedRequest } from '../dispatch/request-slots.ts'
-import type { Durable } from '../event-store/durable.ts'
-import type { StoreWriter } from '../event-store/store-writer.ts'
-import type { EventDriver } from '../events/event-driver.ts'
-import type { Hub } from '../events/hub.ts'
-import type { LaneSubscribers } from '../events/lane-subscribers.ts'
-import type { RecordForwarder } from '../events/record-forwarder.ts'
-import type { Health, Snapshots } from '../health/health.ts'
-import type { Descriptors, PoolProbe } from '../health/held-resources.ts'
-import type { Routing } from '../http/routes.ts'
-import type { Jobs } from '../jobs/jobs.ts'
+import { handlersIn } from '../flight/work.ts'
 import { OnReadyRunner } from '../jobs/on-ready-runner.ts'
-import type { ProcessLog } from '../logging/process-log.ts'
 import { answerOf, type LaneDeath, LaneDeaths } from './black-box.ts'
-import type { FlightMirror } from './crash-report.ts'
-import type { Isolation } from './isolation.ts'
-import type { LaneSet, LaneThread } from './lane-set.ts'
+import type { LaneParts } from './lane-parts.ts'
+import type { LaneThread } from './lane-set.ts'
 import type { Standstill } from './watchdog.ts'
-import { handlersIn } from './work.ts'
 
 /** Handlers and requests that one line names at most. */
 const NAMED_MAX = 10
-
-/** What a lane does with events. */
-interface LaneEvents {
-  readonly hub: Hub
-  readonly laneSubscribers: LaneSubscribers
-  readonly recordForwarder: RecordForwarder
-  readonly durable: Durable
-  readonly storeWriter: StoreWriter
-  driver: EventDriver
-}
-
-export interface LaneRegistrarParts {
-  readonly lanes: LaneSet
-  readonly isolation: Isolation
-  readonly routing: Routing
-  readonly dispatcher: Dispatcher
-  readonly kernel: ThreadKernel
-  readonly processLog: ProcessLog<Lane>
-  readonly events: LaneEvents
-  readonly health: Health
-  readonly snapshots: Snapshots
-  readonly jobs: Jobs
-  readonly services: LaneServices
-  readonly pool: PoolProbe
-  readonly descriptors: Descriptors
-  readonly recorders: {
-    /** Null while tracing is off. */
-    readonly tracing: ProcessTracing | null
-    /** Null where no history is kept. */
-    readonly history: ProcessHistory | null
-  }
-  /** Null without a guardian, which alone would read it. */
-  readonly flightMirror: FlightMirror | null
-}
 
 /**
  * Registers what each lane hosts with the rest of the primary: its routes, subscriptions, jobs, listeners and the health of its plugins. The supervisor
@@ -74,7 +24,7 @@ export interface LaneRegistrarParts {
 export class LaneRegistrar {
   /** Where each kind of frame of a lane goes. */
   readonly listener: Omit<LaneListener, 'onMessage'>
-  readonly #parts: LaneRegistrarParts
+  readonly #parts: LaneParts
   readonly #deaths: LaneDeaths
   readonly #onReadyRunner: OnReadyRunner
   readonly #claims: ClaimMemory
@@ -87,7 +37,7 @@ export class LaneRegistrar {
   /** Those that have been told, by whichever lane. */
   readonly #unseenVariables = new Set<string>()
 
-  constructor(parts: LaneRegistrarParts) {
+  constructor(parts: LaneParts) {
     const { kernel, lanes } = parts
     this.#parts = parts
     this.#claims = new ClaimMemory(kernel.shared.claims)

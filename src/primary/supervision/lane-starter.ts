@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { type MessagePort, Worker } from 'node:worker_threads'
 import { Piscina } from 'piscina'
-import { publicVariables, secretNames } from '../../core/config/load.ts'
+import { laneEnvironment, publicVariables, secretNames } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { FRAMES_MAX } from '../../core/errors/places.ts'
@@ -17,9 +17,9 @@ import { descriptorsOfPlugins } from '../http/connection-limit.ts'
 import { BarredPlugins } from './barred-plugins.ts'
 import { isInspected } from './debugger.ts'
 import { LaneChildren } from './lane-children.ts'
-import type { LaneRegistrar, LaneRegistrarParts } from './lane-registrar.ts'
+import type { LaneParts } from './lane-parts.ts'
+import type { LaneRegistrar } from './lane-registrar.ts'
 import { LaneThread } from './lane-set.ts'
-import type { ProcessDeaths } from './process-deaths.ts'
 import { inspectThreads } from './stack-probe.ts'
 import { STANDSTILL_GROWTH, Watchdog } from './watchdog.ts'
 
@@ -110,7 +110,7 @@ class LanePool {
       atomics: 'disabled',
       recordTiming: false,
       execArgv: laneArguments(settings),
-      env: laneEnvironment(publicVariables(), settings.laneEnv),
+      env: laneEnvironment(settings.laneEnv),
       resourceLimits: { maxOldGenerationSizeMb: heapLimitMb(settings), maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
     })
     this.#pool.on('error', onError)
@@ -168,18 +168,6 @@ const AFTERMATH_MS = 2000
 /** The same where somebody waits: for the start of the service, or for a change in development. */
 const AFTERMATH_AWAITED_MS = 500
 
-type RegistrarParts = Pick<
-  LaneRegistrarParts,
-  'kernel' | 'lanes' | 'recorders' | 'flightMirror' | 'dispatcher' | 'isolation'
->
-
-export interface StarterOptions extends RegistrarParts {
-  /** Somebody waits for each change of the code: threads are started ahead of the lanes that will need them. */
-  readonly isDevelopment: boolean
-  /** What the processes before this one died of; null without a guardian, who alone would tell. */
-  readonly processDeaths: ProcessDeaths | null
-}
-
 /** Who keeps the lanes alive. */
 export interface ThreadOwner {
   /** Something in the lane ends it. */
@@ -190,7 +178,7 @@ export interface ThreadOwner {
 
 /** Starts the threads of the lanes with the current generation of the code, and follows each until it has booted. */
 export class LaneStarter {
-  readonly #options: StarterOptions
+  readonly #parts: LaneParts
   readonly #registrar: LaneRegistrar
   readonly #owner: ThreadOwner
   readonly pool: LanePool
@@ -200,19 +188,19 @@ export class LaneStarter {
   /** A lane of this generation has lived through what its plugins have begun in their boot. */
   #isProved = false
 
-  constructor(options: StarterOptions, registrar: LaneRegistrar, owner: ThreadOwner) {
-    this.#options = options
+  constructor(parts: LaneParts, registrar: LaneRegistrar, owner: ThreadOwner) {
+    this.#parts = parts
     this.#registrar = registrar
     this.#owner = owner
-    this.barred = new BarredPlugins(options.processDeaths?.barred() ?? {})
-    this.pool = new LanePool(options.kernel.settings, options.isDevelopment, (error) =>
+    this.barred = new BarredPlugins(parts.processDeaths?.barred() ?? {})
+    this.pool = new LanePool(parts.kernel.settings, parts.isDevelopment, (error) =>
       registrar.log('ERROR', `Lane pool: ${messageOf(error)}`),
     )
   }
 
   /** @param isTrial with the plugins that lanes do not wait for */
   start(index: number, role: LaneRole, isTrial = false): LaneThread {
-    const { kernel, flightMirror, recorders } = this.#options
+    const { kernel, flightMirror, recorders } = this.#parts
     const { settings, shared } = kernel
     const { tracing, history } = recorders
     const { reasons: barred } = this.barred
@@ -281,14 +269,14 @@ export class LaneStarter {
     thread.become('ready')
     // A plugin that it has not waited for may have ended its lane meanwhile.
     for (const [file, reason] of Object.entries(this.barred.reasons)) this.#registrar.leftOut(file, reason)
-    this.#options.lanes.changed()
+    this.#parts.lanes.changed()
   }
 
   /** Bytes that all threads except one use, by their own figures. */
   #bytesBeside(lane: LaneThread): number {
     const { total_heap_size, external_memory } = getHeapStatistics()
     let bytes = total_heap_size + external_memory
-    for (const other of this.#options.lanes.all) {
+    for (const other of this.#parts.lanes.all) {
       if (other !== lane) bytes += other.heartbeat.heapBytes + other.heartbeat.externalBytes
     }
     return bytes
@@ -296,7 +284,7 @@ export class LaneStarter {
 
   /** Of all threads that are neither the primary nor a lane that has begun. */
   #startingTimes(): ThreadTimes | null {
-    const known = new Set([process.pid, ...this.#options.lanes.all.map(({ heartbeat }) => heartbeat.task)])
+    const known = new Set([process.pid, ...this.#parts.lanes.all.map(({ heartbeat }) => heartbeat.task)])
     return together([...timesOfThreads()].filter(([task]) => !known.has(task)).map(([, times]) => times))
   }
 
@@ -312,7 +300,7 @@ export class LaneStarter {
         thread.manifest = message.manifest
         thread.bootEnded(null)
         // Others are opened when they take over.
-        if (this.#options.lanes.slotOf(thread).thread === thread) this.open(thread)
+        if (this.#parts.lanes.slotOf(thread).thread === thread) this.open(thread)
         return this.pool.prewarm()
       case 'boot-failed':
         this.#registrar.log('ERROR', `Lane ${thread.index} did not boot: ${message.message}`, { stack: message.stack })
@@ -340,7 +328,7 @@ export class LaneStarter {
   /** How long a lane looks on at what its boot has begun, at most. Where one has, the others need not. */
   get #aftermathMs(): number {
     if (this.#isProved) return 0
-    return this.#generation === 0 || this.#options.isDevelopment ? AFTERMATH_AWAITED_MS : AFTERMATH_MS
+    return this.#generation === 0 || this.#parts.isDevelopment ? AFTERMATH_AWAITED_MS : AFTERMATH_MS
   }
 
   /** Threads that start from now on have new code: every plugin gets another chance. @returns what takes that chance back */
@@ -349,29 +337,4 @@ export class LaneStarter {
     this.#isProved = false
     return this.barred.reset()
   }
-}
-
-/** What Node, its libraries and the system read: a lane's `process.env` has these, and what `LANE_ENV` adds. */
-const KEPT = `
-  PATH HOME USER LOGNAME SHELL PWD HOSTNAME LANG LANGUAGE LC_* TZ TMPDIR TEMP TMP TERM COLORTERM NO_COLOR FORCE_COLOR
-  NODE_ENV NODE_OPTIONS NODE_PATH NODE_DEBUG NODE_NO_WARNINGS NODE_EXTRA_CA_CERTS NODE_TLS_REJECT_UNAUTHORIZED
-  NODE_V8_COVERAGE NODE_APP_INSTANCE UV_THREADPOOL_SIZE TSX_* ESBUILD_* SSL_CERT_FILE SSL_CERT_DIR
-  HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy
-  SystemRoot ComSpec PATHEXT USERPROFILE APPDATA LOCALAPPDATA
-`
-
-/**
- * The environment of a lane. All plugins of a thread share one `process.env`, so it has what no plugin needs to hide from another: a plugin
- * gets its own variables from the tool `config`.
- * @param variables the variables of the process, without the secrets of the runtime
- * @param added names beside the kept ones; a `*` at the end stands for any rest
- */
-export function laneEnvironment(
-  variables: Readonly<Record<string, string>>,
-  added: readonly string[],
-): Record<string, string> {
-  const patterns = [...KEPT.trim().split(/\s+/), ...added]
-  const isKept = (name: string): boolean =>
-    patterns.some((pattern) => (pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern))
-  return Object.fromEntries(Object.entries(variables).filter(([name]) => isKept(name)))
 }

@@ -4,10 +4,10 @@ import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { publishOwn } from '../events/event-driver.ts'
+import { causeText } from '../flight/work.ts'
 import type { Log } from '../logging/process-log.ts'
 import { type CrashReport, readCrashReports } from './crash-report.ts'
 import type { Isolation } from './isolation.ts'
-import { causeText } from './work.ts'
 
 /** The event that reports the death of the process before this one. */
 export const PROCESS_DIED = 'runtime.process.died'

@@ -9,9 +9,10 @@ import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import { describeDeath, type LaneDeath, laneDeath } from './black-box.ts'
 import { CoreShares } from './core-shares.ts'
 import { isDebugged } from './debugger.ts'
+import type { LaneParts } from './lane-parts.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
 import { type LaneSet, LaneSlot, type LaneThread, type OnDemandLane } from './lane-set.ts'
-import { LaneStarter, type StarterOptions, type ThreadOwner } from './lane-starter.ts'
+import { LaneStarter, type ThreadOwner } from './lane-starter.ts'
 import { LaneReplacement, RESTART } from './replacement.ts'
 import { SlowBoot } from './slow-boot.ts'
 import { stopThread } from './stack-probe.ts'
@@ -28,7 +29,7 @@ const BLOCKED_MS = [250, 1000]
 
 /** Keeps N lanes alive, and replaces them when they die or their code is new. */
 export class Supervisor implements ThreadOwner {
-  readonly #options: StarterOptions
+  readonly #parts: LaneParts
   readonly #lanes: LaneSet
   readonly #registrar: LaneRegistrar
   readonly #starter: LaneStarter
@@ -42,12 +43,12 @@ export class Supervisor implements ThreadOwner {
   #isDebugged = false
 
   /** @param registrar hears everything that lanes do */
-  constructor(registrar: LaneRegistrar, options: StarterOptions) {
-    const { kernel, lanes } = options
-    this.#options = options
+  constructor(registrar: LaneRegistrar, parts: LaneParts) {
+    const { kernel, lanes } = parts
+    this.#parts = parts
     this.#lanes = lanes
     this.#registrar = registrar
-    this.#starter = new LaneStarter(options, registrar, this)
+    this.#starter = new LaneStarter(parts, registrar, this)
     this.#replacement = new LaneReplacement(kernel.settings, lanes, this.#starter, registrar)
     this.slowBoot = new SlowBoot(this.#replacement)
     this.coreShares = new CoreShares(lanes, (message) => registrar.log('WARNING', message))
@@ -92,7 +93,7 @@ export class Supervisor implements ThreadOwner {
     for (let n = 0; n < due; n++) {
       const index = this.#lanes.slots.length
       const thread = this.#starter.start(index, 'regular')
-      this.#lanes.slots.push(new LaneSlot(thread, this.#options.processDeaths?.ofLane(index)))
+      this.#lanes.slots.push(new LaneSlot(thread, this.#parts.processDeaths?.ofLane(index)))
     }
   }
 
@@ -106,7 +107,7 @@ export class Supervisor implements ThreadOwner {
   #checkThreads(): void {
     const nowMs = steadyMs()
     this.#watcher.tick()
-    this.#options.flightMirror?.beginLook()
+    this.#parts.flightMirror?.beginLook()
     this.coreShares.look(nowMs)
     this.#lookForDebugger()
     for (const thread of this.#lanes.all) this.#reportingFaults(thread, () => this.#check(thread, nowMs))
@@ -126,7 +127,7 @@ export class Supervisor implements ThreadOwner {
     if (watchdog.terminationReason !== null) return
     if (this.#isDebugged) thread.hold(this.#watcher.elapsedMs)
     const terminationReason = watchdog.check(nowMs, this.#watcher, this.#isDebugged)
-    this.#options.flightMirror?.look(thread, watchdog.stillMs)
+    this.#parts.flightMirror?.look(thread, watchdog.stillMs)
     const { requests, sockets } = thread
     const isWornOut = requests.isWornOut(nowMs) || sockets.isWornOut(nowMs)
     if (thread.state === 'ready' && !thread.isWornOut && isWornOut) void this.#renew(thread)
@@ -176,7 +177,7 @@ export class Supervisor implements ThreadOwner {
   #endLate(thread: LaneThread): void {
     if (thread.abort.signal.aborted) return
     this.#registrar.log('WARNING', `Lane ${thread.index} does not leave: its thread is ended`)
-    this.#options.flightMirror?.noteForcedTermination(thread, thread.box)
+    this.#parts.flightMirror?.noteForcedTermination(thread, thread.box)
     thread.abort.abort()
   }
 
@@ -194,14 +195,14 @@ export class Supervisor implements ThreadOwner {
   /** Reads what a blocked lane has written, moves work that it has not begun, and starts a standby in time. */
   #onStill(thread: LaneThread): void {
     thread.collect()
-    this.#options.dispatcher.rescue(thread)
+    this.#parts.dispatcher.rescue(thread)
     this.#replacement.onStill(thread)
     const { watchdog } = thread
     if (thread.role !== 'regular') return
     const others = this.#lanes.slots.filter(({ thread: { state, responsive } }) => state === 'ready' && responsive)
     const { ownMs, lastStack } = watchdog
     const afterMs = BLOCKED_MS[others.length] ?? Number.POSITIVE_INFINITY
-    if (lastStack !== null && ownMs >= afterMs) this.#options.isolation.blocked(thread, lastStack)
+    if (lastStack !== null && ownMs >= afterMs) this.#parts.isolation.blocked(thread, lastStack)
   }
 
   // ── death ─────────────────────────────────────────────────────────────────
@@ -211,19 +212,19 @@ export class Supervisor implements ThreadOwner {
     const wasReady = thread.state === 'ready'
     if (this.#lanes.isStopping || !thread.become('dying')) return
     if (wasReady) {
-      this.#options.dispatcher.rescue(thread)
+      this.#parts.dispatcher.rescue(thread)
       thread.sockets.closeWhenIdle(...RESTART)
     }
     this.#lanes.outside.add(thread)
     const unfinished = { requests: thread.requests.list(), unreadDeliveries: new Set<number>() }
-    this.#bury(thread, laneDeath(thread, null, unfinished, this.#options.kernel.settings.laneMemoryMb))
+    this.#bury(thread, laneDeath(thread, null, unfinished, this.#parts.kernel.settings.laneMemoryMb))
   }
 
   /** Gives up all work in flight in a lane. Its thread ends by itself. */
   #giveUp(thread: LaneThread): UnfinishedWork {
     // Work that it has not begun must not come back to it.
     thread.become('draining')
-    if (!this.#lanes.isStopping) this.#options.dispatcher.rescue(thread)
+    if (!this.#lanes.isStopping) this.#parts.dispatcher.rescue(thread)
     this.#lanes.outside.add(thread)
     const unfinished = thread.dispose()
     thread.children.end(thread.heartbeat.task)
@@ -237,7 +238,7 @@ export class Supervisor implements ThreadOwner {
       thread.abort.signal.aborted && thread.watchdog.terminationReason === null && !thread.flight.hasExitReport
     thread.responsive = false
     thread.become('draining')
-    if (!this.#lanes.isStopping) this.#options.dispatcher.rescue(thread)
+    if (!this.#lanes.isStopping) this.#parts.dispatcher.rescue(thread)
     const unfinished = thread.dispose()
     thread.children.end()
     if (thread.box !== null) this.#onGone(thread, unfinished)
@@ -253,7 +254,7 @@ export class Supervisor implements ThreadOwner {
   }
 
   #onDeath(thread: LaneThread, error: unknown, unfinished: UnfinishedWork): void {
-    this.#bury(thread, laneDeath(thread, error, unfinished, this.#options.kernel.settings.laneMemoryMb))
+    this.#bury(thread, laneDeath(thread, error, unfinished, this.#parts.kernel.settings.laneMemoryMb))
     this.#onGone(thread, unfinished)
   }
 
@@ -319,7 +320,7 @@ export class Supervisor implements ThreadOwner {
    */
   async reload(): Promise<void> {
     await this.slowBoot.giveUp()
-    await this.#replacement.reload(this.#options.isDevelopment)
+    await this.#replacement.reload(this.#parts.isDevelopment)
     for (const onDemand of this.#lanes.onDemand) this.#drain(onDemand)
   }
 

@@ -5,6 +5,7 @@ import { Lane, type UnfinishedWork } from '../../../src/primary/dispatch/lane.ts
 import { DrainRate } from '../../../src/primary/dispatch/request-slots.ts'
 import type { Exchange } from '../../../src/primary/http/exchange.ts'
 import { LaneChildren } from '../../../src/primary/supervision/lane-children.ts'
+import type { LaneParts } from '../../../src/primary/supervision/lane-parts.ts'
 import type { LaneRegistrar } from '../../../src/primary/supervision/lane-registrar.ts'
 import {
   LaneSet,
@@ -15,7 +16,7 @@ import {
   RESTART_WINDOW_MS,
   RestartIntensity,
 } from '../../../src/primary/supervision/lane-set.ts'
-import { LEAVING_MAX_THREADS, type StarterOptions } from '../../../src/primary/supervision/lane-starter.ts'
+import { LEAVING_MAX_THREADS } from '../../../src/primary/supervision/lane-starter.ts'
 import { Supervisor } from '../../../src/primary/supervision/supervisor.ts'
 import type { Watchdog } from '../../../src/primary/supervision/watchdog.ts'
 import { KIND } from '../../../src/transport/frames/frames.ts'
@@ -78,7 +79,7 @@ function onDemand(t: TestContext) {
     gone: (thread: Lane, unfinished: UnfinishedWork) => gone.push({ thread, ...unfinished }),
   } as unknown as LaneRegistrar
   const kernel = { settings: { lanes: 1, laneMemoryMb: 64, laneEnv: [] } }
-  const parts = { kernel, lanes, dispatcher, processDeaths: null } as unknown as StarterOptions
+  const parts = { kernel, lanes, dispatcher, processDeaths: null } as unknown as LaneParts
   const supervisor = new Supervisor(registrar, parts)
   t.after(() => supervisor.stop(0))
   return { lanes, thread, dispatcher, supervisor, gone }
