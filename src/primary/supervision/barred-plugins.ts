@@ -67,8 +67,7 @@ export class BarredPlugins {
     if (bootedMs === null || (reason !== 'broken' && nowMs - bootedMs < BOOT_AFTERMATH_MS)) return true
     const deaths = this.#lateDeaths.get(file) ?? new DeathWindow(WINDOW_MS)
     this.#lateDeaths.set(file, deaths)
-    deaths.add(nowMs)
-    return deaths.size >= LATE_DEATHS
+    return deaths.add(nowMs) >= LATE_DEATHS
   }
 
   /** There is new code: each gets another chance. @returns what takes that chance back */

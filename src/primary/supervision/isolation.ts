@@ -87,12 +87,12 @@ export class Isolation {
     const { plugin, line } = guilty
     const suspect = this.#suspectOf(plugin)
     suspect.blocked = null
-    suspect.crashes.add(steadyMs())
+    const crashes = suspect.crashes.add(steadyMs())
     this.#isolate(plugin, suspect)
     const isOnTrial = suspect.disabledTimes > 0
-    if (!isOnTrial && suspect.crashes.size < CRASHES_MAX) return
+    if (!isOnTrial && crashes < CRASHES_MAX) return
     const forMs = Math.min(DISABLED_MAX_MS, DISABLED_MS * 2 ** suspect.disabledTimes)
-    const count = isOnTrial ? 'another lane' : `${suspect.crashes.size} lanes in ${CRASH_WINDOW_MS / 1000} s`
+    const count = isOnTrial ? 'another lane' : `${crashes} lanes in ${CRASH_WINDOW_MS / 1000} s`
     this.disable(plugin, forMs, `its handlers crashed ${count}; last: ${withLine(message, line)}`)
   }
 
@@ -102,7 +102,6 @@ export class Isolation {
     if (suspect.state === 'disabled') return
     suspect.disabledTimes++
     this.#enter(suspect, 'disabled', forMs, () => {
-      suspect.crashes.clear()
       suspect.state = 'isolated'
       this.#isolate(plugin, suspect)
       this.#options.onDisabled(plugin, null)

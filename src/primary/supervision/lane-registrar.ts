@@ -28,9 +28,8 @@ export class LaneRegistrar {
   readonly #deaths: LaneDeaths
   readonly #onReadyRunner: OnReadyRunner
   readonly #claims: ClaimMemory
-  /** Lanes that booted before the primary's own plugins, which register their routes first, however fast a lane boots. */
-  readonly #early: Lane[] = []
-  #isOpen = false
+  /** Lanes that booted before the primary's own plugins, which register their routes first, however fast a lane boots; null afterwards. */
+  #early: Lane[] | null = []
   #isServing = false
   /** Routes, jobs and subscribers that the new code of the lanes has no more are to be dropped. */
   #isCleanupDue = false
@@ -77,8 +76,9 @@ export class LaneRegistrar {
 
   /** The primary's own plugins have their routes: the lanes may register theirs. */
   open(): void {
-    this.#isOpen = true
-    for (const lane of this.#early.splice(0)) if (lane.state !== 'dead') this.#register(lane)
+    const early = this.#early ?? []
+    this.#early = null
+    for (const lane of early) if (lane.state !== 'dead') this.#register(lane)
   }
 
   /** The listener is up: `onReady` of the plugins may run. */
@@ -89,7 +89,7 @@ export class LaneRegistrar {
 
   /** A lane has booted: it gets its routes, and takes part. */
   booted(lane: Lane): void {
-    if (this.#isOpen) this.#register(lane)
+    if (this.#early === null) this.#register(lane)
     else this.#early.push(lane)
     this.#parts.events.laneSubscribers.complete(lane)
   }

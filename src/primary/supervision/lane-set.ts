@@ -16,22 +16,15 @@ export class DeathWindow {
     this.#windowMs = windowMs
   }
 
-  /** Deaths within the window that ended with the last one. */
-  get size(): number {
-    return this.#deathsMs.length
-  }
-
   /** Deaths within the window that ends now. */
   count(nowMs: number): number {
     return this.#recent(nowMs).length
   }
 
-  add(nowMs: number): void {
+  /** @returns deaths within the window that ends now, this one included */
+  add(nowMs: number): number {
     this.#deathsMs = [...this.#recent(nowMs), nowMs]
-  }
-
-  clear(): void {
-    this.#deathsMs = []
+    return this.#deathsMs.length
   }
 
   #recent(nowMs: number): number[] {
@@ -59,8 +52,7 @@ export class RestartIntensity extends DeathWindow {
 
   /** A thread has died. @returns the pause before its restart, milliseconds: doubled with each death beyond the intensity */
   recordDeath(nowMs: number): number {
-    this.add(nowMs)
-    const surplus = this.size - RESTART_INTENSITY
+    const surplus = this.add(nowMs) - RESTART_INTENSITY
     return surplus <= 0 ? 0 : Math.min(RESTART_MAX_PAUSE_MS, 1000 * 2 ** (surplus - 1))
   }
 }
@@ -140,8 +132,6 @@ export class LaneSlot {
   restarts = 0
   /** Newest first. */
   deaths: BlackBox[]
-  /** It is about to be started again without the plugin that crashed its boot. */
-  isRetried = false
   /** Timer of the next restart. */
   restartTimer: NodeJS.Timeout | undefined
 
@@ -223,9 +213,9 @@ export class LaneSet implements Lanes {
     return this.wanted - this.slots.length
   }
 
-  /** Lanes that boot for the first time, or again without the plugin that crashed them. */
+  /** Regular lanes that boot. */
   get booting(): number {
-    return this.slots.filter(({ isRetried, thread }) => isRetried || thread.state === 'starting').length
+    return this.slots.filter(({ thread }) => thread.state === 'starting').length
   }
 
   get isBootOver(): boolean {

@@ -114,7 +114,6 @@ export class LaneReplacement {
     this.lanes.outside.delete(fresh)
     slot.thread = fresh
     slot.standby = null
-    slot.isRetried = false
     this.starter.open(fresh)
     await Promise.all(replaced.map((each) => this.drain(each)))
   }
@@ -186,29 +185,29 @@ export class LaneReplacement {
 
   /**
    * A thread has died, or is dying: another one takes its place.
-   * @param isRetried the next one does not die of the same
+   * @param isRetried the next one does not die of the same: it starts at once
    */
   died(thread: LaneThread, isRetried: boolean): void {
     const slot = this.lanes.slotOf(thread)
     if (slot.standby === thread) slot.standby = null
     if (slot.thread === thread && slot.standby?.state === 'ready') this.#promote(slot)
     if (slot.thread === thread && slot.standby === null) {
-      slot.isRetried = isRetried
-      this.#restartLater(slot)
+      if (isRetried) this.restart(slot)
+      else this.#restartLater(slot)
     } else this.#deaths.recordDeath(steadyMs())
     this.lanes.changed()
   }
 
   #restartLater(slot: LaneSlot): void {
     const onDemand = this.lanes.onDemandOf(slot.role)
-    if (onDemand?.isWanted === false) return
     const intensity = onDemand?.intensity ?? this.#deaths
-    const dueMs = slot.isRetried ? 0 : intensity.recordDeath(steadyMs())
+    const nowMs = steadyMs()
+    const dueMs = intensity.recordDeath(nowMs)
     const pauseMs = onDemand === null && this.lanes.isLast(slot) ? Math.min(dueMs, LAST_LANE_MAX_PAUSE_MS) : dueMs
     if (pauseMs > 0) {
       this.registrar.log(
         'ERROR',
-        `${intensity.size} lanes died within ${RESTART_WINDOW_MS / 1000} s: the next start of lane ${slot.index} waits ${pauseMs} ms`,
+        `${intensity.count(nowMs)} lanes died within ${RESTART_WINDOW_MS / 1000} s: the next start of lane ${slot.index} waits ${pauseMs} ms`,
       )
     }
     slot.restartTimer = setTimeout(() => {
@@ -217,11 +216,11 @@ export class LaneReplacement {
     }, pauseMs)
   }
 
-  /** Does nothing when a reload was faster. */
+  /** Does nothing when a reload was faster, and for a lane on demand that is not wanted. */
   restart(slot: LaneSlot): void {
-    if (this.lanes.isStopping || !slot.thread.isLost) return
+    const isWanted = this.lanes.onDemandOf(slot.role)?.isWanted ?? true
+    if (this.lanes.isStopping || !isWanted || !slot.thread.isLost) return
     slot.restarts++
-    slot.isRetried = false
     slot.thread = this.starter.start(slot.index, slot.role)
     this.lanes.changed()
   }

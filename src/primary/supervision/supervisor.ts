@@ -79,8 +79,10 @@ export class Supervisor implements ThreadOwner {
   }
 
   #changed(): void {
-    if (!this.#lanes.isStopping) this.#startLanes()
-    this.#startProbation()
+    const { isStopping, onDemand } = this.#lanes
+    if (!isStopping) this.#startLanes()
+    // An isolated plugin has no other lane: it does not wait for the next look.
+    if (!isStopping) for (const each of onDemand) this.#checkOnDemand(each, steadyMs())
     this.#registrar.changed()
     for (const wake of this.#bootWaiters.splice(0)) wake()
   }
@@ -168,17 +170,14 @@ export class Supervisor implements ThreadOwner {
   #checkLeaving(thread: LaneThread): void {
     const { abort, watchdog } = thread
     if (abort.signal.aborted || this.#isDebugged) return
-    if (watchdog.checkLeaving(this.#watcher)) return this.#endLate(thread)
+    if (watchdog.checkLeaving(this.#watcher)) {
+      // A pending native call of it may then crash the process.
+      this.#registrar.log('WARNING', `Lane ${thread.index} does not leave: its thread is ended`)
+      this.#parts.flightMirror?.noteForcedTermination(thread, thread.box)
+      return abort.abort()
+    }
     const isLate = watchdog.leavingMs > HANDS_OVER_MS && thread.requestsInFlight === 0
     if (thread.state === 'dying' && isLate) this.#onGone(thread, this.#giveUp(thread))
-  }
-
-  /** Terminates a lane that did not leave in time. A pending native call of it may then crash the process. */
-  #endLate(thread: LaneThread): void {
-    if (thread.abort.signal.aborted) return
-    this.#registrar.log('WARNING', `Lane ${thread.index} does not leave: its thread is ended`)
-    this.#parts.flightMirror?.noteForcedTermination(thread, thread.box)
-    thread.abort.abort()
   }
 
   async #terminate(thread: LaneThread, reason: TerminationReason): Promise<void> {
@@ -286,12 +285,6 @@ export class Supervisor implements ThreadOwner {
   }
 
   // ── lanes on demand ───────────────────────────────────────────────────────
-
-  /** An isolated plugin has no other lane: it does not wait for the next check once the regular lanes are up. */
-  #startProbation(): void {
-    const { probation, isStopping } = this.#lanes
-    if (probation.isWanted && !isStopping) this.#checkOnDemand(probation, steadyMs())
-  }
 
   /** Starts a lane on demand when it is wanted, and ends it when it has not been for a while. */
   #checkOnDemand(onDemand: OnDemandLane, nowMs: number): void {

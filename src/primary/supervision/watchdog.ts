@@ -99,8 +99,8 @@ export class Watchdog {
   cpuMsWhileStill: number | null = null
   readonly #lane: Lane
   readonly #options: WatchdogOptions
-  /** Own time of the boot of the current plugin. */
-  #bootingMs = 0
+  /** Own time of the boot of the current plugin, later since it is leaving: all of the time for which its loop turns. */
+  #phaseMs = 0
   /** CPU time of the thread when it began to boot the current plugin. */
   #cpuMsAtPlugin: number | null = null
   /** Number of the plugin that was booting when the stack was taken; null before, 0 once the loop has turned since. */
@@ -121,8 +121,6 @@ export class Watchdog {
   /** Stack early in the current standstill; null when there is none. */
   lastStack: StackFrame[] | null = null
   #isLeaving = false
-  /** How long it has been leaving, in own time while its loop is blocked. */
-  leavingMs = 0
   /** Own time since it exceeded its memory; null while it does not. */
   #fullTime: ThreadsTime | null = null
   /** Stops since its loop turned last. */
@@ -141,15 +139,20 @@ export class Watchdog {
     return this.stillMs < UNRESPONSIVE_MS
   }
 
+  /** How long it has been leaving, milliseconds. */
+  get leavingMs(): number {
+    return this.#isLeaving ? this.#phaseMs : 0
+  }
+
   /** A debugger that may have held the lane is gone. */
   beginAnew(): void {
     this.ownMs = 0
-    this.#bootingMs = 0
+    this.#phaseMs = 0
   }
 
   /** The lane begins to boot its next plugin. */
   pluginBoots(): void {
-    this.#bootingMs = 0
+    this.#phaseMs = 0
     this.#turned()
     this.#askedTurn = null
     this.#hasPlugin = true
@@ -165,8 +168,8 @@ export class Watchdog {
 
   /** True when others should no longer wait for the plugin that is booting. */
   get isBootSlow(): boolean {
-    if (this.#bootingMs < SLOW_BOOT_MS) return false
-    if (this.isResponsive || this.#bootingMs >= SLOW_BLOCKED_FACTOR * SLOW_BOOT_MS) return true
+    if (this.#phaseMs < SLOW_BOOT_MS) return false
+    if (this.isResponsive || this.#phaseMs >= SLOW_BLOCKED_FACTOR * SLOW_BOOT_MS) return true
     const { cpuMs } = this.#lane.heartbeat
     return cpuMs === null || this.#cpuMsAtPlugin === null || cpuMs - this.#cpuMsAtPlugin >= SLOW_BOOT_MS
   }
@@ -263,12 +266,15 @@ export class Watchdog {
   checkLeaving(watcher: Watcher): boolean {
     const { heapBytes, externalBytes, beats } = this.#lane.heartbeat
     // A new count: the next stop must not hit what waited behind the code that was stopped.
-    if (!this.#isLeaving) this.#turned()
+    if (!this.#isLeaving) {
+      this.#turned()
+      this.#phaseMs = 0
+    }
     this.#isLeaving = true
     if (beats !== this.#seenBeats) this.#stops = 0
-    const leavingMs = this.leavingMs
-    this.leavingMs += this.#look(watcher)
-    if (Math.floor(leavingMs / LEAVE_AGAIN_MS) < Math.floor(this.leavingMs / LEAVE_AGAIN_MS))
+    const leavingMs = this.#phaseMs
+    this.#phaseMs += this.#look(watcher)
+    if (Math.floor(leavingMs / LEAVE_AGAIN_MS) < Math.floor(this.#phaseMs / LEAVE_AGAIN_MS))
       this.#lane.post({ type: 'leave', isStopped: false })
     if (this.ownMs >= LEAVING_STALL_MS && !this.#isStopping) {
       this.#isStopping = true
@@ -282,22 +288,22 @@ export class Watchdog {
     const limits = memoryLimits(this.#options.settings.laneMemoryMb)
     const isFull = Math.max(heapBytes / limits.heapBytes, externalBytes / limits.externalBytes) > LEAVING_GROWTH
     this.#fullTime = isFull ? (this.#fullTime ?? new ThreadsTime(FULL_MS)) : null
-    const isHopeless = this.#stops > STOPS_MAX || this.leavingMs > LEAVING_MAX_MS
+    const isHopeless = this.#stops > STOPS_MAX || this.#phaseMs > LEAVING_MAX_MS
     return isHopeless || this.#fullTime?.look() === true
   }
 
   #checkBoot(watcher: Watcher, isDebugged: boolean): TerminationReason | null {
-    this.#bootingMs += this.#look(watcher)
+    this.#phaseMs += this.#look(watcher)
     const stallMs = Math.max(BOOT_STALL_MIN_MS, this.#options.settings.laneStallMs)
     if (isDebugged) {
       this.ownMs = Math.min(this.ownMs, stallMs)
-      this.#bootingMs = Math.min(this.#bootingMs, BOOT_TIMEOUT_MS)
+      this.#phaseMs = Math.min(this.#phaseMs, BOOT_TIMEOUT_MS)
     }
     // Before the first plugin the runtime loads, for seconds on a slow machine.
     if (this.#hasPlugin && this.ownMs > stallMs)
       this.bootFault ??= `its loop stood still for ${Math.round(this.ownMs)} ms while it booted`
     this.bootFault ??= this.#bootMemoryFault()
-    return this.bootFault !== null || this.#bootingMs > BOOT_TIMEOUT_MS ? 'boot' : null
+    return this.bootFault !== null || this.#phaseMs > BOOT_TIMEOUT_MS ? 'boot' : null
   }
 
   /** Checks whether the loop turns. @returns own time since the last check; all of it if the loop turns */

@@ -228,7 +228,7 @@ test('the first deaths of a minute are made up for at once, each further one wai
   const intensity = new RestartIntensity()
   const pauses = Array.from({ length: 12 }, (_, n) => intensity.recordDeath(n))
   assert.deepEqual(pauses, [0, 0, 0, 0, 0, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
-  assert.equal(intensity.size, 12)
+  assert.equal(intensity.count(12), 12)
   assert.equal(Math.max(...pauses), RESTART_MAX_PAUSE_MS)
 })
 
@@ -237,7 +237,7 @@ test('deaths are forgotten when they are a minute old', () => {
   for (let n = 0; n <= RESTART_INTENSITY; n++) intensity.recordDeath(0)
   assert.equal(intensity.recordDeath(RESTART_WINDOW_MS - 1), 2000)
   assert.equal(intensity.recordDeath(RESTART_WINDOW_MS), 0)
-  assert.equal(intensity.size, 2)
+  assert.equal(intensity.count(RESTART_WINDOW_MS), 2)
 })
 
 test('a lane that dies now and then is never slowed down', () => {
