@@ -12,6 +12,7 @@ import { elastic } from './cases/elastic.ts'
 import { events } from './cases/events.ts'
 import { hello } from './cases/hello.ts'
 import { history } from './cases/history.ts'
+import { keyed } from './cases/keyed.ts'
 import { lanes } from './cases/lanes.ts'
 import { mount } from './cases/mount.ts'
 import { overload } from './cases/overload.ts'
@@ -37,6 +38,7 @@ const CASES: readonly BenchCase[] = [
   steps,
   events,
   durable,
+  keyed,
   boot,
   bystander,
   overload,

@@ -2,8 +2,9 @@
 import { Logger, run as startWorker } from 'graphile-worker'
 import pg from 'pg'
 import PgBoss from 'pg-boss'
-import { STORED_ENVELOPE, STORED_PAYLOAD } from '../domains/bench/tick-count.ts'
+import { STORED_PAYLOAD } from '../domains/bench/tick-count.ts'
 import type { DbAccess } from '../elastic/db.ts'
+import measureBareLoop from './bare-loop.ts'
 
 export interface QueuePlan {
   access: DbAccess
@@ -13,8 +14,6 @@ export interface QueuePlan {
   jobs: number
 }
 
-/** Rows of a statement in the bare loop. */
-const RUN = 100
 /** Callers that add jobs at the same time, and workers that take one job at a time each. */
 const CALLERS = 64
 const WORKERS = 10
@@ -25,40 +24,12 @@ export default async function measureQueues({ access, measureMs, jobs }: QueuePl
   const pool = new pg.Pool({ ...access, max: CALLERS })
   pool.on('error', () => {})
   const figures = {
-    bare: await bare(pool, measureMs),
+    bare: await measureBareLoop({ access, measureMs }),
     graphileWorker: await graphileWorker(pool, jobs),
     pgBoss: await pgBoss(access),
   }
   await pool.end()
   return figures
-}
-
-/** 100 inserts in a statement, then they are deleted, on one connection. */
-async function bare(pool: pg.Pool, measureMs: number): Promise<number> {
-  await pool.query(
-    `CREATE TABLE IF NOT EXISTS bare_event (seq BIGINT PRIMARY KEY, id TEXT NOT NULL, event TEXT NOT NULL, envelope TEXT NOT NULL,
-       payload TEXT NOT NULL, key TEXT, due_ms BIGINT NOT NULL, expires_ms BIGINT NOT NULL)`,
-  )
-  const values = Array.from(
-    { length: RUN },
-    (_, n) => `($${n * 4 + 1}, $${n * 4 + 2}, 'bench.tick', $${n * 4 + 3}, $${n * 4 + 4}, NULL, 0, 0)`,
-  )
-  const insert = { name: 'insert', text: `INSERT INTO bare_event VALUES ${values.join(', ')}` }
-  const remove = { name: 'remove', text: 'DELETE FROM bare_event WHERE seq BETWEEN $1 AND $2' }
-  const client = await pool.connect()
-  const payload = JSON.stringify(STORED_PAYLOAD)
-  const startMs = performance.now()
-  let seq = 0
-  while (performance.now() - startMs < measureMs) {
-    const first = seq + 1
-    const params: unknown[] = []
-    for (let n = 0; n < RUN; n++) params.push(++seq, 'evt_0197f7b0c0ffee0197f7b0c0ffee', STORED_ENVELOPE, payload)
-    await client.query({ ...insert, values: params })
-    await client.query({ ...remove, values: [first, seq] })
-  }
-  const elapsedMs = performance.now() - startMs
-  client.release()
-  return (seq / elapsedMs) * 1000
 }
 
 /**

@@ -4,6 +4,8 @@ export interface TickCount {
   handled: number
   /** How many of these were published in another thread. */
   crossed: number
+  /** How many came before an older one of their key, or again. */
+  misplaced: number
   /** Milliseconds since the epoch, with fractions. */
   lastAtMs: number
 }

@@ -15,6 +15,8 @@ interface Order {
   batch?: number
   /** Goes with each event. */
   note?: string
+  /** Of how many keys they are, in turn. Left out: of none. */
+  keys?: number
   /** Answer 409 unless this thread has got the request, and has not had one for this run. */
   thread?: number
   /** End the subscription of this thread first, so that every event goes to another one. */
@@ -28,12 +30,21 @@ interface Order {
 export default plugin(({ http, event_bus, state }) => {
   /** The last run that this thread has published. */
   let lastRun: string | undefined
-  let seen: TickCount = { run: '', handled: 0, crossed: 0, lastAtMs: 0 }
+  let seen: TickCount = { run: '', handled: 0, crossed: 0, misplaced: 0, lastAtMs: 0 }
+  /** The last event of each publisher and key. */
+  const last = new Map<string, number>()
   let report: NodeJS.Timeout | undefined
 
   const unsubscribe = event_bus.subscribe(TICK_EVENT, (tick) => {
-    const { run, thread } = tick as { run: string; thread: number }
-    if (run !== seen.run) seen = { run, handled: 0, crossed: 0, lastAtMs: 0 }
+    const { run, thread, key, n } = tick as { run: string; thread: number; key?: string; n?: number }
+    if (run !== seen.run) {
+      seen = { run, handled: 0, crossed: 0, misplaced: 0, lastAtMs: 0 }
+      last.clear()
+    }
+    if (key !== undefined) {
+      if (n! <= (last.get(key) ?? -1)) seen.misplaced++
+      last.set(key, n!)
+    }
     seen.handled++
     if (thread !== threadId) seen.crossed++
     seen.lastAtMs = epochMs()
@@ -44,7 +55,7 @@ export default plugin(({ http, event_bus, state }) => {
   })
 
   http.post('/bench/publish', { timeoutMs: RUN_TIMEOUT_MS }, async (data, context) => {
-    const { run = '', count = 0, batch = 1000, note, thread, leave } = data as Order
+    const { run = '', count = 0, batch = 1000, note, keys, thread, leave } = data as Order
     if (thread !== undefined && (thread !== threadId || run === lastRun)) {
       // Meanwhile the next request goes to another lane.
       await sleep(ELSEWHERE_MS)
@@ -59,7 +70,8 @@ export default plugin(({ http, event_bus, state }) => {
     let refused = 0
     for (let published = 0; published < count; published += batch) {
       const publishing: Promise<number>[] = []
-      for (let i = published; i < Math.min(count, published + batch); i++) publishing.push(publishOne(tick))
+      for (let n = published; n < Math.min(count, published + batch); n++)
+        publishing.push(keys === undefined ? publishOne(tick) : publishKeyed(tick, n, n % keys))
       for (const times of await Promise.all(publishing)) refused += times
     }
     return { success: true, data: { thread: threadId, startedAtMs, publishedAtMs: epochMs(), refused } }
@@ -73,11 +85,16 @@ export default plugin(({ http, event_bus, state }) => {
     return { success: true, data: { lanes } }
   })
 
+  /** Of the same key in all processes, with its place among those of this publisher. */
+  function publishKeyed(tick: Record<string, string | number>, n: number, key: number): Promise<number> {
+    return publishOne({ ...tick, n, key: `${process.pid} ${key}` }, { key: `key ${key}` })
+  }
+
   /** @returns how often the bus was full: then it rejects the event, and the publisher tries again */
-  async function publishOne(tick: Record<string, string | number>): Promise<number> {
+  async function publishOne(tick: Record<string, string | number>, options?: { key: string }): Promise<number> {
     for (let refused = 0; ; refused++) {
       try {
-        await event_bus.publish(TICK_EVENT, tick)
+        await event_bus.publish(TICK_EVENT, tick, options)
         return refused
       } catch (error) {
         if ((error as { code?: string }).code !== 'EVENT_BUS_FULL') throw error
