@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { EXIT_USAGE, parseFlags, UsageFault, unknownName } from '../src/core/config/command-line.ts'
 import { type BenchCase, type CaseResult, isMet, LISTENERS } from './bench-case.ts'
+import { backlog } from './cases/backlog.ts'
 import { boot } from './cases/boot.ts'
 import { bystander } from './cases/bystander.ts'
 import { cpu } from './cases/cpu.ts'
@@ -39,6 +40,7 @@ const CASES: readonly BenchCase[] = [
   events,
   durable,
   keyed,
+  backlog,
   boot,
   bystander,
   overload,
