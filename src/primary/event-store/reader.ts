@@ -291,7 +291,8 @@ export class Reader {
     cursor.state = 'read'
     const { after, version } = cursor
     cursor.reading = after
-    const { rows: page, readTo } = await this.#parts.store.readGroup(cursor.group.id, after, limit)
+    const { rows: page, readTo, late = [] } = await this.#parts.store.readGroup(cursor.group.id, after, limit)
+    for (const row of late) this.#takeLate(cursor, row, page.length)
     const { taken, suspect } = this.#take(cursor, page)
     cursor.reading = 0
     const last = suspect ?? page[taken - 1]
@@ -338,6 +339,25 @@ export class Reader {
       }
     }
     return { taken: page.length, suspect: null }
+  }
+
+  /**
+   * Takes a row that became visible behind the reading position, or has the group read again from there.
+   * @param pageRows room for the page that was read with it
+   */
+  #takeLate(cursor: Cursor, row: StoredDelivery | MalformedRow, pageRows: number): void {
+    if (this.#state !== 'reading' || !this.#isHere(cursor)) return
+    if (this.#left.has(row.seq) || this.#parts.isInHand(row.seq)) return
+    if (isMalformed(row)) return this.#parts.onMalformed(row)
+    const { key: name } = row.event
+    const key = name === null ? undefined : cursor.keys.get(name)
+    const isNext =
+      key === undefined || (key.state === 'open' && row.place > key.last && key.inHand > 0 && key.inHand < KEY_MAX)
+    const hasRoom = this.#roomOf(cursor) > pageRows
+    // Rows that waited for one at an old place are read again with its key.
+    const isPlain = row.place === row.seq && row.waits !== true
+    if (isNext && hasRoom && isPlain && !this.#parts.isSuspect(row)) this.#give(cursor, row)
+    else this.late(cursor.group.id, row.place, name)
   }
 
   #isHere(cursor: Cursor): boolean {

@@ -132,8 +132,8 @@ export const SHARED_PLANTED: readonly Planted[] = [
   {
     what: 'a page passes rows that have become visible late',
     file: 'server-store.ts',
-    text: 'await this.#tellOfLate(group, behind)',
-    instead: '',
+    text: 'await this.#lateRows(group, behind, limit)',
+    instead: '[] as ServerRow[]',
   },
   {
     what: 'a slot is released while rows of it are in hand',
