@@ -65,8 +65,10 @@ export class QueueBudget {
     if (consumers.length > free) {
       throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: ${this.#deliveries} deliveries wait`)
     }
-    if (consumers.length * payloadBytes > freeBytes) {
-      throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: its payloads take ${this.#bytes} bytes`)
+    const bytes = consumers.length * payloadBytes
+    if (bytes > freeBytes) {
+      const full = `The event queue is full: its payloads take ${this.#bytes} bytes, and ${bytes} more have no room`
+      throw new HeddleError('EVENT_BUS_FULL', full)
     }
     for (const { group, pending, pendingBytes, queue } of consumers) {
       const waiting = pending - Math.min(queue.inFlight, this.#handledMax)

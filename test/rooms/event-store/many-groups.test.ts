@@ -1,0 +1,97 @@
+/** Many subscribers of one event, and others that go on meanwhile. By hand with 10,000 on PostgreSQL, too, whose start asks the server for each. */
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { Heddle } from '../../support/heddle.ts'
+import { until } from '../../support/until.ts'
+import { isEmpty, type LogStore, onPostgres, onSqlite } from './databases.ts'
+
+const DOMAINS = fileURLToPath(new URL('../../fixtures/crowded', import.meta.url))
+const PATIENCE_MS = 120_000
+/** The longest text that fits into a payload. */
+const LONGEST = 2 ** 20 - '{"text":""}'.length
+
+interface Told {
+  groups: number
+  events: number
+  bytes: number
+  others: number
+}
+
+const startWith = (store: LogStore, groups: number, driver: string): Promise<Heddle> =>
+  store.start({
+    LANE_ENV: 'GROUPS',
+    GROUPS: String(groups),
+    EVENT_BUS_DRIVER: driver,
+    EVENT_BUS_MAX_SUBSCRIPTIONS: '20000',
+  })
+
+const toldOf = async (heddle: Heddle): Promise<Told> => (await heddle.json('/told')).body
+
+/** Publishes for the other subscriber one after another, until `work` is done. @returns how many were accepted */
+async function besideOthers(heddle: Heddle, work: () => Promise<unknown>): Promise<number> {
+  let isOver = false
+  let accepted = 0
+  const others = (async () => {
+    while (!isOver) if ((await heddle.post('/tell-other')).status === 200) accepted++
+  })()
+  await work().finally(() => {
+    isOver = true
+  })
+  await others
+  return accepted
+}
+
+const STORES: [name: string, driver: string, groups: number, make: (t: TestContext) => Promise<LogStore | null>][] = [
+  ['in process', 'in_process', 10_000, (t) => onSqlite(t, DOMAINS)],
+  ['on SQLite', 'database', 10_000, (t) => onSqlite(t, DOMAINS)],
+  ['on PostgreSQL', 'database', 2000, (t) => onPostgres(t, false, DOMAINS)],
+]
+
+for (const [name, driver, groups, make] of STORES)
+  test(`${name} each of ${groups} groups handles an event once, and another subscriber goes on meanwhile`, async (t) => {
+    const store = await make(t)
+    if (store === null) return
+    const heddle = await startWith(store, groups, driver)
+    const startMs = performance.now()
+    const accepted = await besideOthers(heddle, async () => {
+      assert.equal((await heddle.post('/tell', { length: 10 })).status, 200)
+      await until(async () => (await toldOf(heddle)).groups === groups, 'all groups', PATIENCE_MS)
+    })
+    t.diagnostic(`all groups after ${Math.round(performance.now() - startMs)} ms, ${accepted} events of the other one`)
+    await until(async () => (await toldOf(heddle)).others === accepted, 'events of the other subscriber')
+    assert.equal((await toldOf(heddle)).events, groups)
+    if (driver === 'database') await isEmpty(store)
+    assert.equal(await heddle.stop(), 0)
+  })
+
+test('in process a payload at its limit for 1,000 groups is refused, with what it would take, and others go on', async (t) => {
+  const store = (await onSqlite(t, DOMAINS))!
+  const heddle = await startWith(store, 1000, 'in_process')
+  const { status, body } = await heddle.post('/tell', { length: LONGEST })
+  assert.deepEqual([status, body.success], [503, false])
+  assert.match(body.error, /^The event queue is full: .* and 1048576000 more have no room$/)
+  assert.equal((await heddle.post('/tell-other')).status, 200)
+  await until(async () => (await toldOf(heddle)).others === 1, 'the event of the other subscriber')
+  assert.deepEqual(await toldOf(heddle), { groups: 0, events: 0, bytes: 0, others: 1 })
+  assert.equal(await heddle.stop(), 0)
+})
+
+for (const [name, driver, , make] of STORES.slice(1))
+  test(`${name} a payload at its limit reaches 200 groups once each, and then others go on`, async (t) => {
+    const store = await make(t)
+    if (store === null) return
+    const heddle = await startWith(store, 200, driver)
+    // On a slow disk the answer may come too late: the event is stored, or it is not.
+    const { status } = await heddle.post('/tell', { length: LONGEST })
+    assert.ok(status === 200 || status === 504, `status ${status}`)
+    const isTold = async () => (await toldOf(heddle)).groups === 200
+    if (status === 200) await until(isTold, 'all groups', PATIENCE_MS)
+    await until(async () => (await heddle.post('/tell-other')).status === 200, 'room for others', PATIENCE_MS)
+    await until(async () => (await toldOf(heddle)).others > 0, 'an event of the other subscriber')
+    await until(async () => (await store.rows('SELECT seq FROM heddle_delivery LIMIT 1')).length === 0, 'an empty log')
+    const { groups, events, bytes } = await toldOf(heddle)
+    assert.ok(events === 0 || events === 200, `${events} of 200`)
+    assert.deepEqual([groups, bytes], [events, events * LONGEST])
+    assert.equal(await heddle.stop(), 0)
+  })
