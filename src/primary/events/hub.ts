@@ -469,11 +469,11 @@ export class Hub implements DeliverySink {
     return true
   }
 
-  /** A thread has room again, or has just started. */
-  #pump(): void {
+  /** A thread has room again, or has just started. @param answered a delivery that was handled, in a thread */
+  #pump(answered?: { readonly queue: DeliveryQueue; readonly thread: SubscriberThread }): void {
     // Suspects first: with a low concurrency limit the waiting deliveries would leave no place for them.
     this.#quarantine.pump()
-    if (!this.#waiting.isEmpty) this.#waiting.pump(this.#dispatch)
+    if (!this.#waiting.isEmpty) this.#waiting.pump(this.#dispatch, answered)
   }
 
   // ── answers of the threads ────────────────────────────────────────────────
@@ -483,8 +483,12 @@ export class Hub implements DeliverySink {
     if (delivery !== undefined) {
       const { requester } = delivery.event
       if (requester !== null) requester.onlyFailures = false
+      // The end of an outage makes room for all others of the consumer, too.
+      const isOutage = delivery.consumer.outage !== null
+      const { queue, instance } = delivery
       this.#toolIsThere(delivery)
       this.#finish(delivery, null)
+      if (!isOutage && instance !== null) return this.#pump({ queue, thread: instance.thread })
     }
     this.#pump()
   }

@@ -53,13 +53,27 @@ export class WaitingQueues {
     return taken
   }
 
-  /** Offers the deliveries queue by queue, in order. @param dispatch returns false when a delivery has no room */
-  pump(dispatch: (delivery: Delivery) => boolean): void {
+  /**
+   * Offers the deliveries queue by queue, in order.
+   * @param dispatch returns false when a delivery has no room
+   * @param answered the queue with room for another delivery, and the thread with room: once that is full again, no other queue has more room than before
+   */
+  pump(
+    dispatch: (delivery: Delivery) => boolean,
+    answered?: { readonly queue: DeliveryQueue; readonly thread: SubscriberThread },
+  ): void {
     for (const queue of this.#queues) {
-      const { waiting } = queue
-      while (waiting.size > 0 && dispatch(waiting.peek()!)) waiting.shift()
-      if (waiting.size === 0) this.#queues.delete(queue)
+      this.#offer(queue, dispatch)
+      if (answered === undefined || answered.thread.hasRoom) continue
+      if (this.#queues.has(answered.queue)) this.#offer(answered.queue, dispatch)
+      return
     }
+  }
+
+  #offer(queue: DeliveryQueue, dispatch: (delivery: Delivery) => boolean): void {
+    const { waiting } = queue
+    while (waiting.size > 0 && dispatch(waiting.peek()!)) waiting.shift()
+    if (waiting.size === 0) this.#queues.delete(queue)
   }
 }
 
