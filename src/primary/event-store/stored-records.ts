@@ -1,5 +1,5 @@
 // Records of stored events for the trace, each once: by the doorbell, or when the row of a dead thread or of another process is read.
-import { RecentlyUsed } from '../../core/collections/recently-used.ts'
+import { RecentIds } from '../../core/collections/recent-ids.ts'
 import { MEMBER_THREADS } from '../../runtime/event-store/server-tables.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
@@ -8,8 +8,6 @@ import type { StoredDelivery } from './store.ts'
 
 /** Maximum number of events kept for the trace until the subscribers are known. */
 const WAITING_MAX = 10_000
-/** Number of recent events of other processes known to be recorded. */
-const RECORDED_MAX = 1000
 
 export interface StoredRecordsParts {
   hub: Hub
@@ -26,7 +24,7 @@ export class StoredRecords {
   /** Last recorded event of each thread. Events of one thread are in the order of their ids. */
   readonly #last = new Map<number, string>()
   /** Events of other processes: an event for several groups is recorded once. */
-  readonly #received = new RecentlyUsed<string, true>(RECORDED_MAX)
+  readonly #received = new RecentIds()
 
   constructor(parts: StoredRecordsParts) {
     this.#parts = parts
@@ -53,9 +51,8 @@ export class StoredRecords {
   read({ thread: number, event }: StoredDelivery, isRelayed: boolean): void {
     const { hub, member, isAlive } = this.#parts
     if (Math.floor(number / MEMBER_THREADS) !== member()) {
-      if (isRelayed || this.#received.get(event.id) !== undefined) return
-      this.#received.add(event.id, true)
-      return hub.record(event, null)
+      if (!isRelayed && this.#received.add(event.id)) hub.record(event, null)
+      return
     }
     const thread = number % MEMBER_THREADS
     if ((this.#last.get(thread) ?? '') >= event.id || isAlive(thread)) return

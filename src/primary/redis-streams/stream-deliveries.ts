@@ -1,5 +1,5 @@
 // Makes events of the entries of this process, and gives them to the hub.
-import { RecentlyUsed } from '../../core/collections/recently-used.ts'
+import { RecentIds } from '../../core/collections/recent-ids.ts'
 import { decodeEntry, type StreamEvent } from '../../runtime/redis-streams/entry.ts'
 import { type Entry, reply } from '../../runtime/redis-streams/stream-commands.ts'
 import { bytesOf } from '../../transport/frames/event-frame.ts'
@@ -16,9 +16,6 @@ export interface ClaimedShare extends Omit<Share, 'group' | 'instance'> {
   onGone?: () => void
 }
 
-/** Number of recent events known to be recorded. */
-const RECORDED_MAX = 1000
-
 interface StreamDeliveriesOptions extends StreamProcess {
   hub: Hub
   settlements: StreamSettlements
@@ -27,7 +24,7 @@ interface StreamDeliveriesOptions extends StreamProcess {
 export class StreamDeliveries {
   readonly #options: StreamDeliveriesOptions
   /** Events published by other processes: an event for several groups here is recorded once. */
-  readonly #received = new RecentlyUsed<string, true>(RECORDED_MAX)
+  readonly #received = new RecentIds()
 
   constructor(options: StreamDeliveriesOptions) {
     this.#options = options
@@ -50,10 +47,7 @@ export class StreamDeliveries {
     const event = decodeEntry(group.event, fields)
     if (typeof event === 'string') return void settlements.storeMalformed(entry, fields, event)
     if (event.onlyGroup !== null && event.onlyGroup !== group.name) return settlements.acknowledge(entry)
-    if (event.replica !== replica && this.#received.get(event.frame.id) === undefined) {
-      this.#received.add(event.frame.id, true)
-      hub.record(event.frame, null)
-    }
+    if (event.replica !== replica && this.#received.add(event.frame.id)) hub.record(event.frame, null)
     this.#deliver(entry, event, claimed)
   }
 
