@@ -2,7 +2,7 @@
 import { envelopeOf, keyColumnOf } from '../../runtime/event-store/event-columns.ts'
 import { textOf } from '../../transport/frames/event-frame.ts'
 import type { DeadRow } from '../../transport/store-changes.ts'
-import type { FailedDelivery } from '../events/delivery.ts'
+import type { FailedDelivery } from '../events/consumer.ts'
 
 /** Estimated size of a dead letter beside its texts, bytes. */
 const OVERHEAD_BYTES = 1024

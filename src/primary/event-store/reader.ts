@@ -326,7 +326,7 @@ export class Reader {
     for (const [n, row] of page.entries()) {
       const isOver = this.#state !== 'reading' || !this.#isHere(cursor)
       if (isOver || (of !== undefined && of.state !== 'behind')) return { taken: n, suspect: null }
-      if (this.#left.has(row.seq) || this.#parts.isInHand(row.seq)) continue
+      if (this.#isKnown(row)) continue
       if (isMalformed(row)) this.#parts.onMalformed(row)
       // It is read again, behind the row it waits for.
       else if (row.waits === true) continue
@@ -347,7 +347,7 @@ export class Reader {
    */
   #takeLate(cursor: Cursor, row: StoredDelivery | MalformedRow, pageRows: number): void {
     if (this.#state !== 'reading' || !this.#isHere(cursor)) return
-    if (this.#left.has(row.seq) || this.#parts.isInHand(row.seq)) return
+    if (this.#isKnown(row)) return
     if (isMalformed(row)) return this.#parts.onMalformed(row)
     const { key: name } = row.event
     const key = name === null ? undefined : cursor.keys.get(name)
@@ -358,6 +358,11 @@ export class Reader {
     const isPlain = row.place === row.seq && row.waits !== true
     if (isNext && hasRoom && isPlain && !this.#parts.isSuspect(row)) this.#give(cursor, row)
     else this.late(cursor.group.id, row.place, name)
+  }
+
+  /** True for a row in hand, and for one that has left the hand since the read began. */
+  #isKnown({ seq }: { readonly seq: number }): boolean {
+    return this.#left.has(seq) || this.#parts.isInHand(seq)
   }
 
   #isHere(cursor: Cursor): boolean {

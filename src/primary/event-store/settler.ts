@@ -10,7 +10,7 @@ import type {
   StoreAnswer,
   StoreChanges,
 } from '../../transport/store-changes.ts'
-import type { FailedDelivery } from '../events/delivery.ts'
+import type { FailedDelivery } from '../events/consumer.ts'
 import { deadRowOf } from './dead-rows.ts'
 import type { OwnedSlot } from './slots.ts'
 

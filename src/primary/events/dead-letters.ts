@@ -4,7 +4,7 @@ import type { Awaitable } from '../../contracts/common.ts'
 import type { DeadLetter, DeadLetterPage, LetterReplay } from '../../contracts/event-bus.ts'
 import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { splitKeys } from '../../runtime/events/publication.ts'
-import { type FailedDelivery, type HubEvent, hubEventOf } from './delivery.ts'
+import { type FailedDelivery, type HubEvent, hubEventOf } from './consumer.ts'
 import type { BlockedKeys, KeyPlace } from './key-order.ts'
 import type { RecordLog } from './records.ts'
 

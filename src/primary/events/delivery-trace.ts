@@ -1,7 +1,7 @@
 // Traces the hub's deliveries.
 import type { DeliveryEvent, DeliveryTracing, TraceScope } from '../../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
-import type { Delivery } from './delivery.ts'
+import type { Delivery } from './consumer.ts'
 
 type DeliveryNote = DeliveryEvent extends infer Each ? (Each extends DeliveryEvent ? Omit<Each, 'atMs'> : never) : never
 

@@ -5,20 +5,24 @@ import { HeddleError, type WireError } from '../../core/errors/catalogue.ts'
 import type { Chance, Clock, Timer } from '../../core/schedule/clock.ts'
 import type { DeliverySink } from '../../runtime/events/event-server.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
-import type { Consumer, DeliveryQueue, GroupWatcher, SubscriberInstance, SubscriberThread } from './consumer.ts'
-import { MemoryDeadLetters } from './dead-letters.ts'
 import {
-  become,
+  type Consumer,
   type Delivery,
+  type DeliveryQueue,
   deliveryOf,
   type FailedDelivery,
   type Failure,
+  type GroupWatcher,
   type HubEvent,
   hubEventOf,
   NEW_SHARE,
   type Requester,
   type Share,
-} from './delivery.ts'
+  type SubscriberInstance,
+  type SubscriberThread,
+} from './consumer.ts'
+import { MemoryDeadLetters } from './dead-letters.ts'
+import { become } from './delivery-state.ts'
 import { DeliveryTrace } from './delivery-trace.ts'
 import { type BlockedKeys, KeyOrder } from './key-order.ts'
 import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'

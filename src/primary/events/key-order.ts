@@ -1,7 +1,7 @@
 // The order of keys, and the keys blocked by dead letters in memory.
 import { Fifo } from '../../core/collections/fifo.ts'
-import type { Consumer, DeliveryQueue } from './consumer.ts'
-import { become, type Delivery, type HubEvent } from './delivery.ts'
+import type { Consumer, Delivery, DeliveryQueue, HubEvent } from './consumer.ts'
+import { become } from './delivery-state.ts'
 
 /** A key of one subscriber, blocked by a dead letter. */
 interface BlockedKey {

@@ -1,7 +1,7 @@
 // Tries suspects one at a time, in the quarantine lane.
 import { Fifo } from '../../core/collections/fifo.ts'
-import type { Consumer, SubscriberInstance, SubscriberThread } from './consumer.ts'
-import { become, type Delivery } from './delivery.ts'
+import type { Consumer, Delivery, SubscriberInstance, SubscriberThread } from './consumer.ts'
+import { become } from './delivery-state.ts'
 
 /** Number of lane crashes after which an event counts as their cause. */
 export const POISON_DEATHS = 3

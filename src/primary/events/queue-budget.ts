@@ -1,7 +1,6 @@
 // Limits the number and size of the hub's deliveries.
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import type { Consumer } from './consumer.ts'
-import type { Delivery } from './delivery.ts'
+import type { Consumer, Delivery } from './consumer.ts'
 
 /** Maximum payload bytes of all pending deliveries: EVENT_BUS_MAX_QUEUE counts deliveries of any size. */
 export const HUB_MAX_PENDING_BYTES = 256 * 1024 * 1024

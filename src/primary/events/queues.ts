@@ -4,8 +4,8 @@ import type { WorkInFlight } from '../../contracts/registry.ts'
 import { Numbered } from '../../core/collections/numbered.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { Clock, Timer } from '../../core/schedule/clock.ts'
-import type { Consumer, DeliveryQueue, SubscriberInstance, SubscriberThread } from './consumer.ts'
-import { become, type Delivery, type Requester } from './delivery.ts'
+import type { Consumer, Delivery, DeliveryQueue, Requester, SubscriberInstance, SubscriberThread } from './consumer.ts'
+import { become } from './delivery-state.ts'
 
 /** The queues with deliveries waiting for room. */
 export class WaitingQueues {

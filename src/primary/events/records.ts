@@ -9,8 +9,7 @@ import { type Clock, nextTurn, pause } from '../../core/schedule/clock.ts'
 import { recordOf, TRACE_RECORDS, type Trace, TraceRing } from '../../runtime/events/trace-ring.ts'
 import { added, tellAll } from '../../runtime/kernel/listeners.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type { SubscriberThread } from './consumer.ts'
-import type { FailedDelivery } from './delivery.ts'
+import type { FailedDelivery, SubscriberThread } from './consumer.ts'
 
 export type RecordLog = (level: 'WARNING' | 'ERROR', message: string, fields?: Record<string, unknown>) => void
 

@@ -6,7 +6,7 @@ import { encodeEntry } from '../../runtime/redis-streams/entry.ts'
 import { attemptField, attemptsOf, RELEASED, streamOf } from '../../runtime/redis-streams/keys.ts'
 import { isNoGroup, SCRIPTS } from '../../runtime/redis-streams/stream-commands.ts'
 import { textOf } from '../../transport/frames/event-frame.ts'
-import type { Delivery, EventSource, FailedDelivery, Share } from '../events/delivery.ts'
+import type { Delivery, EventSource, FailedDelivery, Share } from '../events/consumer.ts'
 import type { StreamDeadLetters } from './dead-letters.ts'
 import type { HeldEntry, StreamGroup, StreamProcess } from './stream-group.ts'
 

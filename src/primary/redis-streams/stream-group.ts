@@ -7,8 +7,7 @@
 //   … → closed     the last subscriber here has left
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import type { Consumer } from '../events/consumer.ts'
-import type { Share } from '../events/delivery.ts'
+import type { Consumer, Share } from '../events/consumer.ts'
 
 /** State of a delivery without attempts. */
 export const FIRST_ATTEMPT = { attempt: 1, deaths: 0, dueMs: 0, error: '' } as const

@@ -1,7 +1,6 @@
 // What this process takes over of others, and what it does not.
 import assert from 'node:assert/strict'
-import { Consumer } from '../../../src/primary/events/consumer.ts'
-import type { HubEvent } from '../../../src/primary/events/delivery.ts'
+import { Consumer, type HubEvent } from '../../../src/primary/events/consumer.ts'
 import type { Hub } from '../../../src/primary/events/hub.ts'
 import { StreamClaims } from '../../../src/primary/redis-streams/claims.ts'
 import { StreamDeadLetters } from '../../../src/primary/redis-streams/dead-letters.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type EventSource, hubEventOf, type Share } from '../../../src/primary/events/delivery.ts'
+import { type EventSource, hubEventOf, type Share } from '../../../src/primary/events/consumer.ts'
 import type { Hub } from '../../../src/primary/events/hub.ts'
 import { POISON_DEATHS } from '../../../src/primary/events/quarantine.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'

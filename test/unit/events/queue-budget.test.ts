@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Consumer } from '../../../src/primary/events/consumer.ts'
-import type { Delivery } from '../../../src/primary/events/delivery.ts'
+import type { Consumer, Delivery } from '../../../src/primary/events/consumer.ts'
 import { HUB_MAX_PENDING_BYTES, QueueBudget } from '../../../src/primary/events/queue-budget.ts'
 
 const consumer = { pending: 0, pendingBytes: 0 }

@@ -1,0 +1,35 @@
+// The states of a delivery in the hub.
+
+/**
+ * What a delivery waits for.
+ * ```
+ *   new ──► later ◄─► behind ──┬──► ready ◄───┬─► sent ──┬──► ended
+ *             ▲                └──► suspect ◄─┘          ├──► dead ──► ended
+ *             └──────────────────────────────────────────┘
+ * ```
+ * `later`: its time. `behind`: an earlier delivery of its key, or the dead letter that blocks the key. `ready`: a thread with room. `suspect`: the
+ * quarantine lane. `sent`: the answer of its thread. `dead`: the commit of its dead letter. Steps may be skipped. A delivery that has failed waits
+ * `later`; one whose thread died, or whose tool is away, is `ready` or `suspect` again. Each of them is `ended` if its subscriber leaves.
+ */
+export type DeliveryState = 'new' | 'later' | 'behind' | 'ready' | 'suspect' | 'sent' | 'dead' | 'ended'
+
+/** Moves a delivery on. @throws Error where its state does not allow it */
+export function become(delivery: { state: DeliveryState }, next: DeliveryState): void {
+  if (!mayFollow(delivery.state, next)) throw new Error(`A delivery that is ${delivery.state} cannot become ${next}`)
+  delivery.state = next
+}
+
+function mayFollow(state: DeliveryState, next: DeliveryState): boolean {
+  switch (next) {
+    case 'sent':
+      return state === 'ready' || state === 'suspect'
+    case 'ended':
+      return state !== 'ended'
+    case 'behind':
+      return state === 'new' || state === 'later' || state === 'behind'
+    case 'new':
+      return false
+    default:
+      return state === 'sent' || state === 'new' || state === 'later' || state === 'behind'
+  }
+}
