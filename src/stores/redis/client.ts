@@ -51,8 +51,6 @@ export interface RedisOptions {
   /** Shown by CLIENT LIST and in the log: `heddle:<replica>:<role>`. */
   name: string
   log: WriteLog
-  /** The longest BLOCK of reads on this connection, milliseconds; it is used for nothing else then. Default: reads do not block. */
-  blockingMs?: number
   /** After so many milliseconds without an answer the connection is ended and replaced. Default 2000. */
   commandTimeoutMs?: number
   /** Scripts that are loaded into the server whenever the connection is established. */
@@ -113,7 +111,7 @@ export class RedisClient {
       }
     })
     this.#endOpenLimit = ownLimit(connectTimeoutMs, () => this.#goDown(this.#fault ?? this.#tooLate()))
-    const timeoutMs = (options.commandTimeoutMs ?? COMMAND_TIMEOUT_MS) + (options.blockingMs ?? 0)
+    const timeoutMs = options.commandTimeoutMs ?? COMMAND_TIMEOUT_MS
     this.#watch = new Watch({
       timeoutMs,
       connectTimeoutMs,
@@ -369,7 +367,7 @@ export class RedisClient {
   }
 
   async #end(): Promise<void> {
-    if (this.isReady && this.#options.blockingMs === undefined) await this.#watch.idle(CLOSE_WAIT_MS)
+    if (this.isReady) await this.#watch.idle(CLOSE_WAIT_MS)
     this.#state = 'closed'
     this.#endConnectLimit()
     clearTimeout(this.#loadingTimer)

@@ -134,15 +134,6 @@ async function slowLink(t: TestContext, { kvHost, kvPort }: Settings): Promise<P
   return { kvHost: '127.0.0.1', kvPort: (server.address() as AddressInfo).port }
 }
 
-testOnOwn('a read that blocks may take its time, and a frozen server ends it', async (server, t) => {
-  const client = connect(t, settingsOf(server), { commandTimeoutMs: 300, blockingMs: 600 })
-  assert.equal(await client.command('xread', ['BLOCK', 600, 'STREAMS', 'none', '$']), null)
-  const reading = client.command('xread', ['BLOCK', 600, 'STREAMS', 'none', '$'])
-  server.freeze()
-  await assert.rejects(reading, { code: 'KV_UNAVAILABLE', message: /900 ms/ })
-  server.thaw()
-})
-
 const WRONG: [what: string, env: Record<string, string>, code: string, message: RegExp][] = [
   ['a wrong password', { KV_PASSWORD: 'geheim' }, 'KV_REFUSED', /refuses the password; correct KV_PASSWORD/],
   ['no password', { KV_PASSWORD: '' }, 'KV_REFUSED', /requires a password; set KV_PASSWORD/],
