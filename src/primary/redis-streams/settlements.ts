@@ -4,7 +4,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { cutText } from '../../core/errors/description.ts'
 import { encodeEntry } from '../../runtime/redis-streams/entry.ts'
 import { attemptField, attemptsOf, RELEASED, streamOf } from '../../runtime/redis-streams/keys.ts'
-import { isNoGroup, SCRIPTS } from '../../runtime/redis-streams/stream-commands.ts'
+import { ignoreNoGroup, SCRIPTS } from '../../runtime/redis-streams/stream-commands.ts'
 import { textOf } from '../../transport/frames/event-frame.ts'
 import type { Delivery, EventSource, FailedDelivery, Share } from '../events/consumer.ts'
 import type { StreamDeadLetters } from './dead-letters.ts'
@@ -119,7 +119,10 @@ export class StreamSettlements {
     const { redis } = this.#options
     const ids = entries.map(({ id }) => id)
     // A group that is gone has nothing pending.
-    await this.#untilDone(() => redis.command('xack', [group.stream, group.name, ...ids]).catch(ignoreGone), RETRY_MS)
+    await this.#untilDone(
+      () => redis.command('xack', [group.stream, group.name, ...ids]).catch(ignoreNoGroup),
+      RETRY_MS,
+    )
     this.open -= entries.length
     this.#confirmed(group, entries)
   }
@@ -147,7 +150,7 @@ export class StreamSettlements {
   async giveBack({ stream, name }: StreamGroup, ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return
     const args = [name, this.#options.consumer, RELEASED, ...ids]
-    await this.#options.redis.run(SCRIPTS.releaseEntries, [stream], args).catch(ignoreGone)
+    await this.#options.redis.run(SCRIPTS.releaseEntries, [stream], args).catch(ignoreNoGroup)
   }
 
   // ── tried again ───────────────────────────────────────────────────────────
@@ -250,10 +253,6 @@ export class StreamSettlements {
     this.#isClosed = true
     clearTimeout(this.#timer)
   }
-}
-
-function ignoreGone(fault: unknown): void {
-  if (!isNoGroup(fault)) throw fault
 }
 
 /** Null for an id that no process of this service has written. */

@@ -15,6 +15,7 @@ import {
 } from '../../runtime/redis-streams/keys.ts'
 import {
   type GroupInfo,
+  ignoreNoGroup,
   listConsumers,
   listGroups,
   SCRIPTS,
@@ -172,7 +173,8 @@ export class Trimmer {
     if (!isSettled) return
     await this.#eachStream(async (stream) => {
       const groups = await listGroups(this.#redis, stream)
-      await Promise.all(groups.map((group) => this.#tidyGroup(stream, group, mayRetire)))
+      // Another replica may have destroyed one meanwhile.
+      await Promise.all(groups.map((group) => this.#tidyGroup(stream, group, mayRetire).catch(ignoreNoGroup)))
     })
   }
 

@@ -79,6 +79,11 @@ export function isNoGroup(fault: unknown): boolean {
   return /\bNOGROUP\b|ERR no such key/i.test(answerOf(fault))
 }
 
+/** For `catch`: what is gone has nothing pending. */
+export function ignoreNoGroup(fault: unknown): void {
+  if (!isNoGroup(fault)) throw fault
+}
+
 /** The server's own words; empty if the fault is not an answer of it. */
 function answerOf(fault: unknown): string {
   const { cause } = fault as { cause?: unknown }
