@@ -248,6 +248,7 @@ export class RedisLog {
   async close(): Promise<void> {
     this.#isStopping = true
     this.#endReading()
+    this.#reader.close()
     this.driver.close()
     await this.#trimmer.stop()
     if (this.#redis.isReady) {

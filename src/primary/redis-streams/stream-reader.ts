@@ -65,11 +65,14 @@ export class StreamReader {
     this.#timer = setInterval(() => this.#look(), LOOK_MS).unref()
   }
 
-  /** Starts no more reads. */
+  /** Starts no more reads. The process still shows that it lives: it has entries in hand. */
   stop(): void {
     this.#status = 'stopped'
-    clearInterval(this.#timer)
     this.#tellMissing()
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
   }
 
   get groups(): StreamGroup[] {
@@ -188,7 +191,7 @@ export class StreamReader {
 
   /** A read that finds nothing is no sign of life before Redis 7.2, a group without room is not read, and one in retries may be closed. */
   #touch(group: StreamGroup, nowMs: number): void {
-    if (group.state === 'closed' && group.size === 0) return
+    if (!this.#options.isOurs() || (group.state === 'closed' && group.size === 0)) return
     group.touchedMs = nowMs
     const { redis, consumer } = this.#options
     touch(redis, group.stream, group.name, consumer).catch((fault: unknown) => {

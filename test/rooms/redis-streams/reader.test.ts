@@ -4,7 +4,7 @@ import { Consumer } from '../../../src/primary/events/consumer.ts'
 import type { Hub } from '../../../src/primary/events/hub.ts'
 import { StreamReader } from '../../../src/primary/redis-streams/stream-reader.ts'
 import { streamOf } from '../../../src/runtime/redis-streams/keys.ts'
-import { listGroups, ring } from '../../../src/runtime/redis-streams/stream-commands.ts'
+import { listConsumers, listGroups, ring } from '../../../src/runtime/redis-streams/stream-commands.ts'
 import { until } from '../../support/until.ts'
 import { fakeThread, instanceOf } from '../../unit/events/fake-thread.ts'
 import { addNumbers, type Store, streamTests } from './fixture.ts'
@@ -39,7 +39,10 @@ function readerOn({ redis, connect }: Store, t: { after(end: () => void): void }
     log: (_, message) => told.push(message),
   })
   reader.start()
-  t.after(() => reader.stop())
+  t.after(() => {
+    reader.stop()
+    reader.close()
+  })
   const leave = (): void => {
     consumers.pop()
     hub.onTopology()
@@ -108,4 +111,15 @@ testOnStreams('a group whose last subscriber here has left is read no more, and 
   await until(() => taken.length > 0, 'a has it')
   assert.deepEqual(taken, [`a ${id}`])
   assert.deepEqual((await listGroups(redis, STREAM)).map(({ name }) => name).toSorted(), ['a', 'b'])
+})
+
+testOnStreams('a process that reads no more still shows that it lives', async (store, t) => {
+  const { redis } = store
+  const { reader, opened } = readerOn(store, t, 'a')
+  await opened()
+  reader.stop()
+  const consumers = () => listConsumers(redis, STREAM, 'a')
+  await until(async () => (await consumers()).length === 1, 'a sign of life')
+  await until(async () => (await consumers())[0]!.idleMs > 1000, 'a pause')
+  await until(async () => (await consumers())[0]!.idleMs < 1000, 'the next one')
 })
