@@ -178,6 +178,7 @@ export class RedisLog {
     this.#redis.onUp(() => {
       this.#reader.loseAll()
       this.#claims.reconnected()
+      this.#trimmer.reconnected()
     })
     this.#reader.start()
     this.#probe.start()

@@ -150,6 +150,11 @@ export class Trimmer {
     return this.#task.stop()
   }
 
+  /** After a failover the server may not know when it last saw a consumer. */
+  reconnected(): void {
+    this.#tidiedMs = 0
+  }
+
   /** Trims every stream once. */
   async trim(): Promise<void> {
     await this.#eachStream(async (stream) => {
