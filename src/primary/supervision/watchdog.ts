@@ -41,8 +41,9 @@ const BOOT_ROOM_MB = 1024
 const MIB = 1 << 20
 /** A blocked loop of a leaving lane is stopped after this much own time, milliseconds. */
 const LEAVING_STALL_MS = 200
-/** Memory limit of a leaving lane, as a multiple of its own. Above it the lane has FULL_MS of own time. */
+/** Memory limit of a leaving lane, as a multiple of its own. Above it the lane has FULL_MS of own time, unless it grows by FULL_GROWTH more. */
 const LEAVING_GROWTH = 1.5
+const FULL_GROWTH = 0.5
 const FULL_MS = 2000
 /** Time limit of a leaving lane, milliseconds. */
 const LEAVING_MAX_MS = 120_000
@@ -123,6 +124,7 @@ export class Watchdog {
   #isLeaving = false
   /** Own time since it exceeded its memory; null while it does not. */
   #fullTime: ThreadsTime | null = null
+  #growthWhenFull = 0
   /** Stops since its loop turned last. */
   #stops = 0
   #isStopping = false
@@ -286,10 +288,12 @@ export class Watchdog {
       })
     }
     const limits = memoryLimits(this.#options.settings.laneMemoryMb)
-    const isFull = Math.max(heapBytes / limits.heapBytes, externalBytes / limits.externalBytes) > LEAVING_GROWTH
+    const growth = Math.max(heapBytes / limits.heapBytes, externalBytes / limits.externalBytes)
+    const isFull = growth > LEAVING_GROWTH
+    if (!isFull || this.#fullTime === null) this.#growthWhenFull = growth
     this.#fullTime = isFull ? (this.#fullTime ?? new ThreadsTime(FULL_MS)) : null
     const isHopeless = this.#stops > STOPS_MAX || this.#phaseMs > LEAVING_MAX_MS
-    return isHopeless || this.#fullTime?.look() === true
+    return isHopeless || growth > this.#growthWhenFull + FULL_GROWTH || this.#fullTime?.look() === true
   }
 
   #checkBoot(watcher: Watcher, isDebugged: boolean): TerminationReason | null {
