@@ -1,4 +1,10 @@
-// The slots of the lanes, and the states of the threads in them.
+// The slots of the lanes, and the states of the threads in them:
+//
+//   starting ──▶ ready ──▶ draining ──▶ dying ──▶ dead
+//      │           └─────────────────────▲
+//      └──▶ draining, dying
+//
+// A lane is dead once it is disposed of, from whatever state. The README of this folder says what each state means.
 
 import type { BlackBox, LaneInfo } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
@@ -57,7 +63,7 @@ export class RestartIntensity extends DeathWindow {
   }
 }
 
-/** Transitions between states. From each of them a lane is dead once it is disposed of. The README of this folder draws them. */
+/** The states that `become` allows after each. */
 const FOLLOWING: Readonly<Record<LaneState, readonly LaneState[]>> = {
   starting: ['ready', 'draining', 'dying'],
   ready: ['draining', 'dying'],
