@@ -74,11 +74,13 @@ export class Isolation {
   blocked(lane: Lane, stack: readonly StackFrame[]): void {
     const plugin = pluginIn(stack, lane.manifest?.files ?? {})
     if (plugin === undefined) return
-    const isNew = !this.#suspects.has(plugin)
+    const known = this.#suspects.get(plugin)
+    // Said at each look while the lane stands still: nothing is placed anew for it.
+    if (known !== undefined) return void (known.state === 'isolated' && known.timer?.refresh())
     const suspect = this.#suspectOf(plugin)
-    if (isNew) suspect.blocked = lane
+    suspect.blocked = lane
     this.#isolate(plugin, suspect)
-    if (isNew) this.#options.log('WARNING', `${plugin} blocks lane ${lane.index}: its requests get a lane of their own`)
+    this.#options.log('WARNING', `${plugin} blocks lane ${lane.index}: its requests get a lane of their own`)
   }
 
   /** Isolates the plugin that is proved to have crashed a lane, and disables it when it has crashed too many. */
