@@ -87,10 +87,11 @@ export async function storedFindingLike(
   engine: StoredEngine,
   seeds: number,
   says: RegExp,
+  firstSeed = 1,
 ): Promise<string | null> {
   const batch = new StoredBatch(log, engine)
   let first: string | null = null
-  for (let seed = 1; seed <= seeds; seed++) {
+  for (let seed = firstSeed; seed < firstSeed + seeds; seed++) {
     const found = await batch.run(seed).catch((error: unknown) => String(error))
     if (found !== null && says.test(found)) return found
     first ??= found
