@@ -7,12 +7,12 @@ import type { Group } from './cursor.ts'
  * ```
  *            another member should have it          nothing of it is in hand
  *   held ────────────────────────────────► draining ───────────────────────► released
- *    │  ◄────────────────────────────────    │
- *    │            no longer                  │
+ *    │                                       │
  *    └──────────────► lost ◄─────────────────┘
  *            another member has taken it
  * ```
- * It also drains when its group leaves or the process ends. The slot of a broadcast or of temporary subscribers is `released` at once.
+ * A slot that drains is always released, even if this member should have it again by then: a failed attempt of it may not be noted yet, and it must
+ * come before all later rows of its key. It also drains when its group leaves or the process ends. The slot of a broadcast or of temporary subscribers is `released` at once.
  */
 export type SlotState = 'held' | 'draining' | 'released' | 'lost'
 
@@ -192,7 +192,6 @@ export class Slots {
     const assigned = assignments([...this.#shared.keys()], having, members)
     const wanted: SlotRow[] = []
     const unknown: SlotRow[] = []
-    const again: OwnedSlot[] = []
     let isComplete = true
     for (const row of rows) {
       const [group, slot] = [Number(row.grp), Number(row.slot)]
@@ -214,9 +213,7 @@ export class Slots {
         const isFree = owner === null || owner === me || !members.includes(owner)
         if (isFree && !this.#isUnderWay(group, slot)) wanted.push(row)
       } else if (!isMine) this.#drain(owned)
-      else if (owned.state === 'draining' && !this.#releasing.has(owned)) again.push(owned)
     }
-    await this.#open(again)
     if (wanted.length > 0) await this.#take(wanted)
     if (unknown.length > 0) isComplete = (await this.#releaseUnknown(unknown)) && isComplete
     // Others must release some first.
