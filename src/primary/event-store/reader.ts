@@ -291,8 +291,7 @@ export class Reader {
     cursor.state = 'read'
     const { after, version } = cursor
     cursor.reading = after
-    const { rows: page, readTo, late = [] } = await this.#parts.store.readGroup(cursor.group.id, after, limit)
-    for (const row of late) this.#takeLate(cursor, row, page.length)
+    const { rows: page, readTo } = await this.#parts.store.readGroup(cursor.group.id, after, limit)
     const { taken, suspect } = this.#take(cursor, page)
     cursor.reading = 0
     const last = suspect ?? page[taken - 1]
@@ -326,7 +325,7 @@ export class Reader {
     for (const [n, row] of page.entries()) {
       const isOver = this.#state !== 'reading' || !this.#isHere(cursor)
       if (isOver || (of !== undefined && of.state !== 'behind')) return { taken: n, suspect: null }
-      if (this.#isKnown(row)) continue
+      if (this.#left.has(row.seq) || this.#parts.isInHand(row.seq)) continue
       if (isMalformed(row)) this.#parts.onMalformed(row)
       // It is read again, behind the row it waits for.
       else if (row.waits === true) continue
@@ -339,30 +338,6 @@ export class Reader {
       }
     }
     return { taken: page.length, suspect: null }
-  }
-
-  /**
-   * Takes a row that became visible behind the reading position, or has the group read again from there.
-   * @param pageRows room for the page that was read with it
-   */
-  #takeLate(cursor: Cursor, row: StoredDelivery | MalformedRow, pageRows: number): void {
-    if (this.#state !== 'reading' || !this.#isHere(cursor)) return
-    if (this.#isKnown(row)) return
-    if (isMalformed(row)) return this.#parts.onMalformed(row)
-    const { key: name } = row.event
-    const key = name === null ? undefined : cursor.keys.get(name)
-    const isNext =
-      key === undefined || (key.state === 'open' && row.place > key.last && key.inHand > 0 && key.inHand < KEY_MAX)
-    const hasRoom = this.#roomOf(cursor) > pageRows
-    // Rows that waited for one at an old place are read again with its key.
-    const isPlain = row.place === row.seq && row.waits !== true
-    if (isNext && hasRoom && isPlain && !this.#parts.isSuspect(row)) this.#give(cursor, row)
-    else this.late(cursor.group.id, row.place, name)
-  }
-
-  /** True for a row in hand, and for one that has left the hand since the read began. */
-  #isKnown({ seq }: { readonly seq: number }): boolean {
-    return this.#left.has(seq) || this.#parts.isInHand(seq)
   }
 
   #isHere(cursor: Cursor): boolean {

@@ -34,9 +34,8 @@ const COLUMNS = `seq, place, slot, thread, event_id AS id, event, envelope, payl
 const KEY_IN_HAND = 64
 const KEY = `SELECT ${COLUMNS}, ${HAS_ASSIGNABLE} AS has_assignable FROM heddle_delivery
   WHERE grp = $1 AND key = $2 AND ${ORDER} > $3 AND due_ms = 0 AND slot = ANY($5::int[]) ORDER BY ${ORDER} LIMIT $4`
-/** Rows that became visible behind the cursor: to be handed out with the page, or to be read again. */
-const LATE = `SELECT ${COLUMNS} FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms = 0 ORDER BY ${ORDER}`
-const MANY_LATE = 'SELECT seq, place, key FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms = 0'
+/** Rows that became visible behind the cursor. */
+const BEHIND = 'SELECT seq, place, key FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms = 0'
 const DELIVERY = 'thread, event_id, event, envelope, payload, key, due_ms, expires_ms, crashes'
 
 interface ServerRow extends EventColumns {
@@ -127,8 +126,8 @@ export class ServerStore extends SqlStore {
   }
 
   /**
-   * Late rows come before the page: a publisher may have committed a late row and then the next of its key, and the page may have the later
-   * one.
+   * Reports late rows before it returns the page: a publisher may have committed a late row and then the next of its key, and the page may
+   * have the later one.
    */
   override readGroup(group: number, after: number, limit: number): Promise<GroupPage> {
     return this.inTurn(async () => {
@@ -147,11 +146,10 @@ export class ServerStore extends SqlStore {
           await this.assign()
           continue
         }
-        const late = await this.#lateRows(group, behind, limit)
+        await this.#tellOfLate(group, behind)
         const decided = this.#parts.horizon.seen({ last: seq, oldest: id, next: event })
         this.#examined.set(group, decided)
-        const page = { rows: await this.#pageOf(slots, rows), readTo: decided }
-        return late.length === 0 ? page : { ...page, late: await this.#pageOf(slots, late) }
+        return { rows: await this.#pageOf(slots, rows), readTo: decided }
       }
     })
   }
@@ -185,21 +183,16 @@ export class ServerStore extends SqlStore {
     return this.#parts.slots().readable(group)
   }
 
-  /**
-   * @param behind numbers of rows behind the cursor, separated by commas: most of them are in hand
-   * @returns those that are not. If they are more than `limit`, they are reported and read again instead
-   */
-  async #lateRows(group: number, behind: string, limit: number): Promise<ServerRow[]> {
-    if (behind === '') return []
+  /** @param behind numbers of rows behind the cursor, separated by commas: most of them are in hand */
+  async #tellOfLate(group: number, behind: string): Promise<void> {
+    if (behind === '') return
     const { isInHand, onLate } = this.#parts
     const late = behind.split(',').filter((seq) => !isInHand(Number(seq)) && !this.#left.has(Number(seq)))
-    if (late.length === 0) return []
-    if (late.length <= limit) return this.database.query<ServerRow & Row>(LATE, [`{${late.join(',')}}`])
-    const rows = await this.database.query<{ seq: number; place: number | null; key: string | null }>(MANY_LATE, [
+    if (late.length === 0) return
+    const rows = await this.database.query<{ seq: number; place: number | null; key: string | null }>(BEHIND, [
       `{${late.join(',')}}`,
     ])
     for (const { seq, place, key } of rows) onLate(group, Number(place ?? seq), keyIn(key))
-    return []
   }
 
   async #keyRows(params: (string | number)[]): Promise<ServerRow[]> {

@@ -51,8 +51,6 @@ export interface GroupPage {
   readonly rows: Page
   /** Of a short page: the place up to which this process can read no other row, now or later; 0: unknown. */
   readonly readTo: number
-  /** On a server: rows that became visible behind the reading position, in order. */
-  readonly late?: Page
 }
 
 /** Reads ready rows in order. */

@@ -6,8 +6,8 @@ export const STORED_PLANTED: readonly Planted[] = [
   {
     what: 'a row that leaves the hand while a page is read is given again',
     file: 'reader.ts',
-    text: 'return this.#left.has(seq) || this',
-    instead: 'return this',
+    text: 'if (this.#left.has(row.seq) || this',
+    instead: 'if (this',
   },
   {
     what: 'a page that is read while a row comes back passes that row',
@@ -132,8 +132,8 @@ export const SHARED_PLANTED: readonly Planted[] = [
   {
     what: 'a page passes rows that have become visible late',
     file: 'server-store.ts',
-    text: 'await this.#lateRows(group, behind, limit)',
-    instead: '[] as ServerRow[]',
+    text: 'await this.#tellOfLate(group, behind)',
+    instead: '',
   },
   {
     what: 'a slot is released while rows of it are in hand',
