@@ -241,7 +241,10 @@ export class Run {
     const { pending } = hub
     const furthestBehind = Math.max(
       0,
-      ...hub.consumersOf(frame.event).map(({ pending: all, queue }) => all - queue.inFlight),
+      // What it handles counts beyond an eighth of the queue.
+      ...hub
+        .consumersOf(frame.event)
+        .map(({ pending: all, queue }) => all - Math.min(queue.inFlight, Math.ceil(plan.maxQueue / 8))),
     )
     const refused = (error: unknown): void => {
       // By its code: a planted hub has classes of its own.
