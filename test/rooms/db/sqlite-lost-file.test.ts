@@ -45,6 +45,9 @@ const WRITES: Record<string, (db: SqliteDb, id: string) => Promise<unknown>> = {
     }),
 }
 
+/** The commits of one millisecond look at the files once. */
+const nextLook = () => new Promise((done) => setTimeout(done, 5))
+
 for (const [what, lose] of Object.entries(LOSSES))
   for (const [how, write] of Object.entries(WRITES))
     test(`${what}: ${how} is refused at once, and taken when it is back`, async (t) => {
@@ -54,6 +57,7 @@ for (const [what, lose] of Object.entries(LOSSES))
       await db.execute('CREATE TABLE kept (id TEXT PRIMARY KEY)')
       await write(db, 'before')
       const putBack = lose(path)
+      await nextLook()
       await rejectsWith('unavailable', write(db, 'lost'), /removed or replaced/)
       assert.match(db.unreadyReason() ?? '', /removed or replaced/)
       putBack()
@@ -76,6 +80,7 @@ test('the file is removed while a transaction is open: its commit is refused', a
   })
   await written.opened
   for (const end of ['', '-wal', '-shm']) rmSync(`${path}${end}`)
+  await nextLook()
   goOn.open()
   await rejectsWith('unavailable', transaction, /removed or replaced/)
 })

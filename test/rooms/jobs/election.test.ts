@@ -83,7 +83,9 @@ test('a process that stood still while another was elected runs nothing twice wh
   } finally {
     leader!.process.kill('SIGCONT')
   }
-  await until(async () => !(await firesHere(leader!)), 'it knows', FAILOVER_MS)
+  // Its lease on events is as long: once they are taken over, too, it ends by itself.
+  const isOver = () => leader!.process.exitCode !== null
+  await until(async () => isOver() || !(await firesHere(leader!).catch(isOver)), 'it knows', FAILOVER_MS)
   const before = ticksBy(await stage.runs(), other!).length
   await until(async () => ticksBy(await stage.runs(), other!).length > before + 20, 'more runs')
   const runs = await stage.runs()
@@ -92,7 +94,9 @@ test('a process that stood still while another was elected runs nothing twice wh
   const ranLast = Math.max(...ticksBy(runs, leader!).map(({ due }) => due))
   const ranFirst = Math.min(...ticksBy(runs, other!).map(({ due }) => due))
   assert.ok(ranLast < ranFirst, 'the frozen one ran nothing after the other had begun')
-  assert.deepEqual(await Promise.all([leader!.stop(), other!.stop()]), [0, 0])
+  const [itsCode, code] = await Promise.all([leader!.stop(), other!.stop()])
+  assert.ok(itsCode === 0 || itsCode === 75, `${itsCode}`)
+  assert.equal(code, 0)
 })
 
 test(

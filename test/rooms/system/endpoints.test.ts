@@ -69,7 +69,11 @@ test('the built-in endpoints', async (t) => {
   })
 
   await t.test('a lane is shown with its load, its loop and its heap', async () => {
-    const [lane] = (await heddle.json('/system/lanes')).body
+    const lane = await until(async () => {
+      const [first] = (await heddle.json('/system/lanes')).body
+      // Null until it has told how it is, and how its loop was in a whole window.
+      return first.external_bytes !== null && first.loop_delay_ms !== null && first
+    }, 'figures of the lane')
     const { loop_delay_ms, heap_bytes, external_bytes, cpu_ms, started_at, starved_core_share: share, ...rest } = lane
     assert.ok(share === null || (share >= 0 && share <= 1), `${share}`)
     for (const figure of [loop_delay_ms, heap_bytes, external_bytes, cpu_ms]) assert.equal(typeof figure, 'number')
