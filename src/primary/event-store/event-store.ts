@@ -493,7 +493,7 @@ export class EventStore {
   async #bury(seq: number, fault: string): Promise<void> {
     const { report, log } = this.#options
     try {
-      await buryRow(this.#store.database, log, seq, fault)
+      if (!(await buryRow(this.#store.database, log, seq, fault))) return
       report('WARNING', `A row of heddle_delivery was quarantined as a dead letter (seq ${seq}): ${fault}`)
       this.#rows.add(-1)
     } catch (error) {

@@ -8,14 +8,19 @@ import type { ThreadStore } from '../../runtime/event-store/thread-store.ts'
 /** Maximum characters of a column in the dead letter. */
 const SHOWN_MAX = 200
 
-/** Replaces the row by a dead letter, so that other rows continue. */
-export function buryRow(db: StoreDatabase, { chance, clock }: ThreadStore, seq: number, fault: string): Promise<void> {
+/** Replaces the row by a dead letter, so that other rows continue. @returns false if it is gone: a page that was read before has it, too */
+export function buryRow(
+  db: StoreDatabase,
+  { chance, clock }: ThreadStore,
+  seq: number,
+  fault: string,
+): Promise<boolean> {
   return ownTransaction(db, async (tx) => {
     const row = await tx.queryOne<Record<'event_id' | 'event' | 'envelope' | 'payload' | 'key', unknown>>(
       'SELECT event_id, event, envelope, payload, key FROM heddle_delivery WHERE seq = $1',
       [seq],
     )
-    if (row === null) return
+    if (row === null) return false
     const payload = String(row.payload)
     const error = `It is no event, and nobody got it: ${fault} (heddle_delivery, seq ${seq}, envelope ${shown(row.envelope)}, key ${shown(row.key)})`
     const deadLetter = {
@@ -35,6 +40,7 @@ export function buryRow(db: StoreDatabase, { chance, clock }: ThreadStore, seq: 
       atMs: clock.nowMs(),
     }
     await insertDeadLetters(tx, [{ row: deadLetter, seq, place: 0 }])
+    return true
   })
 }
 
