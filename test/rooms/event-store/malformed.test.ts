@@ -32,6 +32,7 @@ for (const [name, storeOf] of STORES) {
     const second = await store.start(DATABASE)
     // Each with the event of its own that its subscriber publishes.
     await until(async () => (await handledBy(second)).length === 2 * (ids.length - OVERWRITTEN.length), 'all others')
+    await until(async () => (await lettersOf(second)).length >= OVERWRITTEN.length, 'the dead letters')
     const letters = await lettersOf(second)
     assert.deepEqual(letters.map(({ event_id }) => event_id).sort(), OVERWRITTEN.map((_, n) => ids[n * 3]!).sort())
     for (const { error } of letters) assert.match(error, /^It is no event, and nobody got it: its (envelope|key) is/)
