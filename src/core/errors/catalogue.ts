@@ -68,7 +68,7 @@ export const CATALOGUE = {
   // events
   EVENT_NAME_INVALID: [500, 'An event name is not valid', 'caller'],
   EVENT_PAYLOAD_INVALID: [500, 'An event payload is not a JSON object', 'caller'],
-  EVENT_PAYLOAD_TOO_LARGE: [500, 'An event payload is larger than 1 MiB', 'caller'],
+  EVENT_PAYLOAD_TOO_LARGE: [500, 'An event payload is too large', 'caller'],
   EVENT_OPTIONS_INVALID: [500, 'An option of publish or subscribe is not valid', 'caller'],
   EVENT_CONTRACT: [500, 'An event payload does not fit its contract', 'caller'],
   EVENT_NAMES_LIMIT: [500, 'A plugin publishes too many different events'],

@@ -158,6 +158,7 @@ export class EventStore {
       reader: this.reader,
       settler: this.#settler,
       clock,
+      memory: log.memory,
       maxStored,
       onHere: (group) => (members === null ? this.#retry(() => this.#take(group)) : this.#share(group)),
       onNew: () => {

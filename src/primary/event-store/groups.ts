@@ -1,4 +1,5 @@
 // Keeps the table of groups in step with the subscribers of the hub.
+import type { StoreMemory } from '../../transport/memory/store-memory.ts'
 import type { GroupKind } from '../../transport/store-changes.ts'
 import type { GroupWatcher } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
@@ -45,6 +46,7 @@ export interface GroupsParts {
   reader: Reader
   settler: Settler
   clock: { nowMs(): number; steadyMs(): number }
+  memory: Pick<StoreMemory, 'mostGroups'>
   /** EVENT_BUS_MAX_STORED. */
   maxStored: number
   /** Called when the rows of a group are to be read. */
@@ -88,6 +90,7 @@ export class Groups implements GroupWatcher {
   async load(): Promise<void> {
     const stored = await this.#parts.store.groups()
     this.#ofOthers = await this.#parts.store.groupsOfOthers()
+    for (const event of this.#ofOthers.keys()) this.#tell(event)
     const ids = new Set(stored.map(({ event, group, kind }) => idOf(event, group, kind)))
     for (const { id, event, group, kind, seenMs, isElsewhere } of stored) {
       this.#nextId = Math.max(this.#nextId, id + 1)
@@ -106,7 +109,14 @@ export class Groups implements GroupWatcher {
     const others = this.#byEvent.get(entry.event)
     if (others === undefined) this.#byEvent.set(entry.event, [entry])
     else others.push(entry)
+    this.#tell(entry.event)
     return entry
+  }
+
+  /** Publishers count the groups of an event that could be too large for so many. */
+  #tell(event: string): void {
+    const { memory } = this.#parts
+    memory.mostGroups = Math.max(memory.mostGroups, this.countOf(event))
   }
 
   #delete(entry: Entry): void {

@@ -16,6 +16,8 @@ import { SERVER_MAX_ROWS, serverInsertStatement } from './server-rows.ts'
 
 /** Maximum number of events of a thread waiting for their commit. */
 const WAITING_MAX = 16_384
+/** The same for their payloads, in characters. */
+const WAITING_MAX_LENGTH = 256 << 20
 
 interface Waiting {
   frame: EventFrame
@@ -36,6 +38,8 @@ export class StorePublisher {
   #waiting: Waiting[] = []
   /** Events not committed yet. */
   #open = 0
+  /** Characters of their payloads. */
+  #openLength = 0
   #isScheduled = false
 
   /** @param deliver receives committed events */
@@ -53,9 +57,10 @@ export class StorePublisher {
         'event_bus.publish would wait for the transaction around it: publish through its tx, and the event is published if and only if the rows commit',
       )
     }
-    if (this.#open >= WAITING_MAX)
+    if (this.#open >= WAITING_MAX || this.#openLength >= WAITING_MAX_LENGTH)
       throw new HeddleError('EVENT_BUS_FULL', 'Too many events of this thread wait for their commit')
     this.#open++
+    this.#openLength += frame.payload.length
     return new Promise((resolve, reject) => {
       this.#waiting.push({ frame, resolve, reject })
       if (this.#isScheduled) return
@@ -65,17 +70,36 @@ export class StorePublisher {
   }
 
   readonly #store = async (): Promise<void> => {
-    if (this.#log.isOnServer) {
-      while (this.#waiting.length > 0) await this.#storeTogether(this.#waiting.splice(0, this.#log.maxRows))
-      this.#isScheduled = false
-      return
+    const { isOnServer, maxRows } = this.#log
+    while (this.#waiting.length > 0) {
+      let events = this.#waiting.splice(0, isOnServer ? maxRows : this.#waiting.length)
+      if (events.some(({ frame }) => this.#log.isLarge(frame))) events = await this.#fitting(events)
+      for (let from = 0; from < events.length; from += maxRows) {
+        const stored = this.#storeTogether(events.slice(from, from + maxRows))
+        if (isOnServer) await stored
+      }
     }
     this.#isScheduled = false
-    const waiting = this.#waiting
-    this.#waiting = []
-    const { maxRows } = this.#log
-    for (let from = 0; from < waiting.length; from += maxRows)
-      void this.#storeTogether(waiting.slice(from, from + maxRows))
+  }
+
+  /** Refuses those that are too large for their groups. */
+  async #fitting(events: readonly Waiting[]): Promise<Waiting[]> {
+    const fitting: Waiting[] = []
+    for (const event of events) {
+      try {
+        if (this.#log.isLarge(event.frame)) await this.#log.requireFit(this.#log.database, event.frame)
+        fitting.push(event)
+      } catch (error) {
+        this.#ended(event)
+        event.reject(storeError(error))
+      }
+    }
+    return fitting
+  }
+
+  #ended({ frame }: Waiting): void {
+    this.#open--
+    this.#openLength -= frame.payload.length
   }
 
   async #storeTogether(events: readonly Waiting[]): Promise<void> {
@@ -90,7 +114,7 @@ export class StorePublisher {
       for (const { reject } of events) reject(storeError(error))
       return
     } finally {
-      this.#open -= events.length
+      for (const event of events) this.#ended(event)
     }
     for (const { frame, resolve } of events) {
       this.#deliver(frame)
@@ -108,6 +132,10 @@ const CAUSED_FULL = 2
 const PARKED_SHARE = 0.5
 /** Duration above which an insert is reported to the primary, which then tests the store, milliseconds. */
 const SLOW_MS = 2000
+/** Maximum payload bytes of one event, counted once for each of its groups: one statement inserts them, and on a file all other writers wait for it. */
+const COPIES_MAX_BYTES = 64 << 20
+/** Maximum bytes of UTF-8 for one unit of a string's length. */
+const UNIT_MAX_BYTES = 3
 /** Time an early event waits for the tables, milliseconds. */
 const OPEN_WAIT_MS = 5000
 
@@ -178,6 +206,32 @@ export class ThreadStore {
     throw new HeddleError(
       'EVENT_BUS_FULL',
       `${parked} events wait behind dead letters, dead letters included: replay or delete some, until then events with a key are refused`,
+    )
+  }
+
+  /** True for an event that its groups may be too many for: see `requireFit`. */
+  isLarge({ payload }: EventFrame): boolean {
+    return payload.length * UNIT_MAX_BYTES * this.memory.mostGroups > COPIES_MAX_BYTES
+  }
+
+  /**
+   * Counts the groups of a large event.
+   * @param from the database, or the transaction that publishes it
+   * @throws EVENT_PAYLOAD_TOO_LARGE, DbError
+   */
+  async requireFit(from: Queryable, frame: EventFrame): Promise<void> {
+    const { event } = frame
+    if (this.#hasBroker && !staysInStore(frame)) return
+    const found = await from.queryOne<{ groups: number }>(
+      'SELECT count(*) AS groups FROM heddle_group WHERE event = $1',
+      [event],
+    )
+    const groups = Number(found!.groups)
+    const bytes = Buffer.byteLength(frame.payload)
+    if (bytes * groups <= COPIES_MAX_BYTES) return
+    throw new HeddleError(
+      'EVENT_PAYLOAD_TOO_LARGE',
+      `The payload of ${event} has ${bytes} bytes and would be stored for ${groups} subscribers: ${bytes * groups} bytes; ${COPIES_MAX_BYTES} are allowed`,
     )
   }
 

@@ -58,18 +58,30 @@ export class TransactionEvents implements TransactionCompanion {
         return log.opened().then(async () => this.#add(event, await check(event, payload as Payload, options)))
       const accepted = check(event, payload as Payload, options)
       if (accepted instanceof Promise) return accepted.then((later) => this.#add(event, later))
-      return settled(this.#add(event, accepted))
+      const added = this.#add(event, accepted)
+      return added instanceof Promise ? added : settled(added)
     } catch (fault) {
       return Promise.reject(fault)
     }
   }
 
-  #add(event: string, accepted: Awaited<ReturnType<PublicationCheck>>): string {
+  #add(event: string, accepted: Awaited<ReturnType<PublicationCheck>>): string | Promise<string> {
     const { json, keys } = encodePayload(event, accepted.payload)
     const frame = publicationOf(this.#options.emitter, event, json, keys, accepted.options)
-    this.#options.log?.checkRoom(frame)
+    const { log } = this.#options
+    log?.checkRoom(frame)
     this.#frames.push(frame)
-    return frame.id
+    return log?.isLarge(frame) ? this.#requireFit(log, frame) : frame.id
+  }
+
+  async #requireFit(log: ThreadStore, frame: EventFrame): Promise<string> {
+    try {
+      await log.requireFit(this.own!, frame)
+      return frame.id
+    } catch (error) {
+      this.#frames.splice(this.#frames.indexOf(frame), 1)
+      throw error
+    }
   }
 
   get hasLastStatements(): boolean {

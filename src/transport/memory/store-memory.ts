@@ -15,6 +15,7 @@
  *   bytes 40–43  SUBSCRIBED Int32: those of them whose groups are stored. While they differ, RECIPIENTS is 0 for all threads, so that
  *                         an event published right after `subscribe` reaches that subscriber.
  *   bytes 44–51  LATER    2 Int32: inserts with RECIPIENTS 0 that have begun, and those that have ended.
+ *   bytes 52–55  MOST_GROUPS Int32: most groups that an event has had. Only the primary sets it.
  */
 import { monotonicMs } from '../../core/schedule/clock.ts'
 
@@ -31,6 +32,7 @@ const SUBSCRIBING = 9
 const SUBSCRIBED = 10
 const LATER_BEGUN = 11
 const LATER_ENDED = 12
+const MOST_GROUPS = 13
 const RECIPIENTS_NAMED = ['later', 'groups'] as const
 
 export const STORE_MEMORY_BYTES = 56
@@ -137,6 +139,15 @@ export class StoreMemory {
   /** Drops the running ones: their threads have died. */
   forgetLater(): void {
     store(this.#words, LATER_ENDED, load(this.#words, LATER_BEGUN))
+  }
+
+  /** Most groups that an event has had: a bound for the rows of any event. */
+  get mostGroups(): number {
+    return load(this.#words, MOST_GROUPS)
+  }
+
+  set mostGroups(groups: number) {
+    store(this.#words, MOST_GROUPS, groups)
   }
 
   get parked(): number {

@@ -32,7 +32,13 @@ test('countOf(): counts the rows that an event makes for broadcasts of other pro
   await storeOf(7).join([groupOf('group'), groupOf('broadcast')])
   await storeOf(8).join([groupOf('group'), groupOf('broadcast'), groupOf('temporary')])
   await storeOf(9).join([groupOf('broadcast'), groupOf('broadcast', 'order.shipped')])
-  const groups = new Groups({ store: storeOf(7), maxStored: 1000, clock: SYSTEM_CLOCK } as unknown as GroupsParts)
+  const memory = { mostGroups: 0 }
+  const groups = new Groups({
+    store: storeOf(7),
+    memory,
+    maxStored: 1000,
+    clock: SYSTEM_CLOCK,
+  } as unknown as GroupsParts)
   await groups.load()
   // Its own broadcast counts once it has subscribers.
   assert.deepEqual(
