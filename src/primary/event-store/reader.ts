@@ -296,8 +296,11 @@ export class Reader {
     cursor.reading = 0
     const last = suspect ?? page[taken - 1]
     const isAll = suspect === null && taken === page.length && page.length < limit
-    // Otherwise a row has returned meanwhile, and reading starts from it.
-    if (cursor.version === version) cursor.after = Math.max(last?.place ?? after, isAll ? readTo : 0)
+    // A page may begin with late rows: if one is not taken, reading starts from it.
+    const next = isAll ? undefined : (last?.place ?? Math.min(after, (page[0]?.place ?? after + 1) - 1))
+    const readUpTo = next ?? Math.max(after, last?.place ?? 0, readTo)
+    // A row may have returned meanwhile: reading starts from it.
+    cursor.after = cursor.version === version ? readUpTo : Math.min(cursor.after, readUpTo)
     if (page.length > 0) cursor.rowBytes = bytesOf(page) / page.length
     if (suspect !== null) this.#try(cursor, suspect)
     else if (taken < page.length) cursor.state = 'full'
@@ -392,14 +395,10 @@ export class Reader {
     const key = cursor.keys.get(event.key)
     if (key === undefined) return true
     if (key.state === 'parked') cursor.leftOut(key, place)
-    if (key.state !== 'open') return false
-    if (place <= key.last) {
-      // It became visible late, and the group is read again from before it.
-      this.back(cursor.group.id, place, event.key)
-      return false
-    }
-    if (key.inHand < KEY_MAX) return true
-    cursor.fallBehind(key)
+    if (key.state === 'open' && key.inHand < KEY_MAX) return true
+    // A late row is below the last one.
+    key.last = Math.min(key.last, place - 1)
+    if (key.state === 'open') cursor.fallBehind(key)
     return false
   }
 

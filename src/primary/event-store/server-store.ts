@@ -35,7 +35,7 @@ const KEY_IN_HAND = 64
 const KEY = `SELECT ${COLUMNS}, ${HAS_ASSIGNABLE} AS has_assignable FROM heddle_delivery
   WHERE grp = $1 AND key = $2 AND ${ORDER} > $3 AND due_ms = 0 AND slot = ANY($5::int[]) ORDER BY ${ORDER} LIMIT $4`
 /** Rows that became visible behind the cursor. */
-const BEHIND = 'SELECT seq, place, key FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms = 0'
+const BEHIND = `SELECT ${COLUMNS} FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms = 0 ORDER BY ${ORDER}`
 const DELIVERY = 'thread, event_id, event, envelope, payload, key, due_ms, expires_ms, crashes'
 
 interface ServerRow extends EventColumns {
@@ -125,10 +125,7 @@ export class ServerStore extends SqlStore {
     return turn
   }
 
-  /**
-   * Reports late rows before it returns the page: a publisher may have committed a late row and then the next of its key, and the page may
-   * have the later one.
-   */
+  /** The page begins with late rows: a publisher may have committed a late row and then the next of its key. */
   override readGroup(group: number, after: number, limit: number): Promise<GroupPage> {
     return this.inTurn(async () => {
       const slots = this.#readable(group)
@@ -146,10 +143,10 @@ export class ServerStore extends SqlStore {
           await this.assign()
           continue
         }
-        await this.#tellOfLate(group, behind)
+        const page = [...(await this.#lateOf(group, behind)), ...rows].slice(0, limit)
         const decided = this.#parts.horizon.seen({ last: seq, oldest: id, next: event })
         this.#examined.set(group, decided)
-        return { rows: await this.#pageOf(slots, rows), readTo: decided }
+        return { rows: await this.#pageOf(slots, page), readTo: decided }
       }
     })
   }
@@ -183,16 +180,18 @@ export class ServerStore extends SqlStore {
     return this.#parts.slots().readable(group)
   }
 
-  /** @param behind numbers of rows behind the cursor, separated by commas: most of them are in hand */
-  async #tellOfLate(group: number, behind: string): Promise<void> {
-    if (behind === '') return
+  /**
+   * Rows with a place of their own are reported instead: rows of their keys may have waited for them.
+   * @param behind numbers of rows behind the cursor, separated by commas: most of them are in hand
+   */
+  async #lateOf(group: number, behind: string): Promise<ServerRow[]> {
+    if (behind === '') return []
     const { isInHand, onLate } = this.#parts
-    const late = behind.split(',').filter((seq) => !isInHand(Number(seq)) && !this.#left.has(Number(seq)))
-    if (late.length === 0) return
-    const rows = await this.database.query<{ seq: number; place: number | null; key: string | null }>(BEHIND, [
-      `{${late.join(',')}}`,
-    ])
-    for (const { seq, place, key } of rows) onLate(group, Number(place ?? seq), keyIn(key))
+    const seqs = behind.split(',').filter((seq) => !isInHand(Number(seq)) && !this.#left.has(Number(seq)))
+    if (seqs.length === 0) return []
+    const late = await this.database.query<ServerRow & Row>(BEHIND, [`{${seqs.join(',')}}`])
+    for (const { place, key } of late) if (place !== null) onLate(group, Number(place), keyIn(key))
+    return late.filter(({ place }) => place === null)
   }
 
   async #keyRows(params: (string | number)[]): Promise<ServerRow[]> {

@@ -12,14 +12,14 @@ export const STORED_PLANTED: readonly Planted[] = [
   {
     what: 'a page that is read while a row comes back passes that row',
     file: 'reader.ts',
-    text: 'if (cursor.version === version) cursor.after',
-    instead: 'cursor.after',
+    text: 'cursor.version === version ? readUpTo : Math.min(cursor.after, readUpTo)',
+    instead: 'readUpTo',
   },
   {
     what: 'rows of a blocked key are given',
     file: 'reader.ts',
-    text: "if (key.state !== 'open') return false",
-    instead: '',
+    text: "key.state === 'open' && key.inHand",
+    instead: 'key.inHand',
   },
   {
     what: 'a key goes on when a full page of it has been read',
@@ -132,7 +132,7 @@ export const SHARED_PLANTED: readonly Planted[] = [
   {
     what: 'a page passes rows that have become visible late',
     file: 'server-store.ts',
-    text: 'await this.#tellOfLate(group, behind)',
+    text: '...(await this.#lateOf(group, behind)), ',
     instead: '',
   },
   {
@@ -224,6 +224,12 @@ export const SHARED_PLANTED: readonly Planted[] = [
     instead: 'AND place < 0',
   },
   {
+    what: 'a late row for which there was no room counts as read',
+    file: 'reader.ts',
+    text: 'const next = isAll ? undefined',
+    instead: 'const next = isAll || last === undefined || last.place <= after ? undefined',
+  },
+  {
     what: 'a key is not read from its first row',
     file: 'server-store.ts',
     text: '      let from = 0\n',
@@ -236,10 +242,10 @@ export const SHARED_PLANTED: readonly Planted[] = [
     instead: 'place > cursor.after',
   },
   {
-    what: 'a late row that a reset page brings counts as given',
+    what: 'a late row of a key that has enough in hand counts as given',
     file: 'reader.ts',
-    text: 'this.back(cursor.group.id, place, event.key)\n      return false',
-    instead: 'return false',
+    text: "key.last = Math.min(key.last, place - 1)\n    if (key.state === 'open')",
+    instead: "if (key.state === 'open')",
   },
   {
     what: 'transactions that draw numbers do not hold the horizon',
@@ -294,8 +300,8 @@ export const ASSERTED_PLANTED: readonly Asserted[] = [
     what: 'a row of a blocked key is handed out',
     log: 'sqlite',
     file: 'reader.ts',
-    text: "if (key.state !== 'open') return false",
-    instead: '',
+    text: "key.state === 'open' && key.inHand",
+    instead: 'key.inHand',
     says: /^EVENT_STORE_BROKEN 1: row \d+ of .+ was to be handed out, whose key is blocked/,
   },
 ]
