@@ -122,10 +122,7 @@ export function assembleEvents(
     replica: settings.replicaId,
     processes: SYSTEM_PROCESSES,
     onLost: onReplicaLost,
-    relay:
-      settings.eventBusDriver === 'keyvalue_streams'
-        ? async (event, origin) => parts.driver.publish(event, origin)
-        : null,
+    relay: settings.eventBusDriver === 'keyvalue_streams' ? (event) => parts.streams!.driver.relay(event) : null,
     write: (changes) => storeWriter.write(changes),
     isAlive: (threadId) => threadId === 0 || lanes.all.some(({ heartbeat }) => heartbeat.threadId === threadId),
     report: (level, message, fields) => log(level, message, 'event_bus', fields),

@@ -84,12 +84,10 @@ export class Runtime {
   readiness(): Readiness {
     const { dispatcher, events, health, listener, toolBooter, pool, descriptors } = this.#parts
     const { hub, streams, durable } = events
-    const { processes, bootStrict } = this.#options.settings
+    const { bootStrict } = this.#options.settings
     const lanes = this.#parts.lanes.countByState()
     const { wanted } = this.#parts.lanes
-    // Who asked for several processes on a file was told that one alone publishes in transactions.
-    const logFault = durable.isTaken && processes > 1 ? null : durable.fault
-    const busFault = streams?.fault ?? logFault
+    const busFault = streams?.fault ?? durable.fault
     const state = this.#isLeaving || listener.state === 'draining' ? 'draining' : this.#isStarted ? null : 'starting'
     const faults = [
       state,

@@ -31,10 +31,6 @@ export class Durable {
     return this.#store?.fault ?? null
   }
 
-  get isTaken(): boolean {
-    return this.#store?.isTaken ?? false
-  }
-
   prepare(): Promise<void> {
     return this.#used.prepare()
   }

@@ -93,7 +93,6 @@ export class EventStore {
   /** True once all subscribers of the boot are known. */
   #isAdopted = false
   #fault: string | null = null
-  #isTaken = false
   /** Number of broken rules (EVENT_STORE_BROKEN). */
   #broken = 0
   #lookTimer: ReturnType<Clock['every']> | undefined
@@ -213,11 +212,6 @@ export class EventStore {
     return this.#fault ?? this.#trial.fault ?? this.#members?.fault ?? null
   }
 
-  /** True while another process has the file: transactions of this process cannot publish. */
-  get isTaken(): boolean {
-    return this.#isTaken
-  }
-
   // ── open ──────────────────────────────────────────────────────────────────
 
   /**
@@ -231,10 +225,8 @@ export class EventStore {
       await this.#open()
       if (this.#fault !== null) this.#options.report('INFO', 'The event store is open')
       this.#fault = null
-      this.#isTaken = false
     } catch (error) {
-      this.#isTaken = isTaken(error)
-      if (this.#options.isRequired && this.#isTaken) throw error
+      if (this.#options.isRequired && isTaken(error)) throw error
       const fault = `the event store is not open: ${messageOf(error)}`
       if (fault !== this.#fault) this.#options.report('WARNING', fault)
       this.#fault = fault
@@ -430,7 +422,7 @@ export class EventStore {
   }
 
   #look(): void {
-    this.#trial.look(this.#clock.steadyMs())
+    this.#trial.look()
     this.#retry(() => this.groups.look())
     this.#retry(() => this.#lookForRelayed())
     this.#retry(() => this.#early.look())
@@ -487,7 +479,7 @@ export class EventStore {
     const { event, seq, expiresMs } = row
     event.seq = seq
     return this.hand.relay(cursor, row, (sent, refused) =>
-      this.#relay!.take({ event: hubEventOf(event, expiresMs, null), expiresMs, origin: null, sent, refused }),
+      this.#relay!.take({ event: hubEventOf(event, expiresMs, null), expiresMs, sent, refused }),
     )
   }
 

@@ -5,12 +5,9 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { type Clock, pause } from '../../core/schedule/clock.ts'
 import { type EventFrame, textOf } from '../../transport/frames/event-frame.ts'
-import type { SubscriberThread } from '../events/consumer.ts'
 
 /** Maximum number of events sent together. */
 const BATCH_MAX = 128
-/** Maximum number of events in memory: the rest waits in the database. */
-const WAITING_MAX = 1024
 /** Pause before events are sent again, milliseconds. */
 const RETRY_MS = 250
 /** Errors that pass: the event is sent again. An event refused for another reason would be refused again. */
@@ -18,7 +15,7 @@ const PASSES_BY_ITSELF = /^(EVENT_BUS_|KV_)/
 
 export interface RelayOptions {
   /** Gives an event to the broker; its payload is text. Resolves when the broker has it. */
-  send: (event: EventFrame, origin: SubscriberThread | null) => Promise<void>
+  send: (event: EventFrame) => Promise<void>
   clock: Clock
   report: (level: LogLevel, message: string) => void
 }
@@ -28,7 +25,6 @@ export interface Relayed {
   event: EventFrame
   /** Expiry, milliseconds since the epoch; 0: never. */
   expiresMs: number
-  origin: SubscriberThread | null
   /** The broker has the event. */
   sent: () => void
   /** The broker will not take the event: it stays in the database. */
@@ -45,10 +41,6 @@ export class Relay {
 
   constructor(options: RelayOptions) {
     this.#options = options
-  }
-
-  get hasRoom(): boolean {
-    return this.#waiting.size + this.#underWay < WAITING_MAX
   }
 
   get isIdle(): boolean {
@@ -91,9 +83,9 @@ export class Relay {
     return batch
   }
 
-  #send({ event, expiresMs, origin }: Relayed): Promise<void> {
+  #send({ event, expiresMs }: Relayed): Promise<void> {
     const ttlMs = expiresMs === 0 ? 0 : expiresMs - event.timestampMs
-    return this.#options.send({ ...event, payload: textOf(event), ttlMs }, origin)
+    return this.#options.send({ ...event, payload: textOf(event), ttlMs })
   }
 
   /** False if it must be sent again. */

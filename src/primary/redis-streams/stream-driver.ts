@@ -119,6 +119,13 @@ export class StreamDriver implements EventDriver {
     hub.record(event, origin)
   }
 
+  /** Sends an event that a transaction has committed. */
+  async relay(event: EventFrame): Promise<void> {
+    const { hub, own } = this.#options
+    await own.send(event)
+    hub.record(event, null)
+  }
+
   /** Publishes and resolves with the first object a subscriber on any replica returns, as JSON. */
   async request(event: EventFrame, origin: SubscriberThread | null, timeoutMs: number): Promise<string> {
     const { hub, own } = this.#options

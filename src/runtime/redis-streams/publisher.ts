@@ -69,6 +69,11 @@ export class ThreadPublisher implements Publisher {
    */
   publish(frame: EventFrame, replyTo: string | null = null): Promise<string> {
     this.#names.check(frame.emitter, frame.event)
+    return this.send(frame, replyTo)
+  }
+
+  /** The same, whatever the number of names: a transaction has committed the event. */
+  send(frame: EventFrame, replyTo: string | null = null): Promise<string> {
     if (this.#open >= this.#maxOpen) {
       const message = `${this.#open} events are on their way to the store already`
       return Promise.reject(new HeddleError('EVENT_BUS_FULL', message))

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import type { Heddle } from '../../support/heddle.ts'
 import { redisServer } from '../../support/servers/redis.ts'
@@ -54,6 +55,20 @@ test('what transactions publish goes to the streams, also after an end of the st
     names.map((name) => handled.find(({ order_id }) => order_id === name)?.event_id),
     ids,
   )
+})
+
+test('what transactions publish goes to the streams whatever the number of names: it is committed', async (t) => {
+  const redis = await redisServer(t, { own: true })
+  if (redis === null) return
+  const store = (await onSqlite(t, fileURLToPath(new URL('../../fixtures/effects', import.meta.url))))!
+  const heddle = await store.start({ ...redis.env, EVENT_BUS_DRIVER: 'keyvalue_streams', EVENT_BUS_MAX_NAMES: '1' })
+  const names = ['work.first', 'work.second', 'work.third']
+  for (const event of names) await post(heddle, '/events', { event, payload: {} })
+  await isEmpty(store)
+  const client = new Redis({ host: redis.host, port: redis.port, password: redis.password })
+  const sizes = await Promise.all(names.map((name) => client.xlen(`heddle:event:${name}`)))
+  client.disconnect()
+  assert.deepEqual(sizes, [1, 1, 1])
 })
 
 test('events with a key or a delay are delivered from the database, also while Redis is away', async (t) => {
