@@ -250,6 +250,11 @@ export class LaneRegistrar {
     this.#onReadyRunner.laneGone(lane, box)
   }
 
+  /** The thread of a lane that was given up has ended: it may have committed events meanwhile. */
+  ended(): void {
+    this.#parts.events.durable.laneGone()
+  }
+
   /** Says which requests a lane had to leave. */
   #logUndone({ index }: Lane, requests: readonly PlacedRequest[]): void {
     const undone = requests.filter(({ isStream }) => !isStream)

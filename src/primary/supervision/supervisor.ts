@@ -232,7 +232,10 @@ export class Supervisor implements ThreadOwner {
 
   ended(thread: LaneThread, error: unknown): void {
     this.#lanes.outside.delete(thread)
-    if (thread.state === 'dead') return thread.children.end()
+    if (thread.state === 'dead') {
+      this.#registrar.ended()
+      return thread.children.end()
+    }
     const wasTold =
       thread.abort.signal.aborted && thread.watchdog.terminationReason === null && !thread.flight.hasExitReport
     thread.responsive = false
