@@ -21,8 +21,11 @@ const END_UNHANDLED = `UPDATE heddle_dead SET replay = '', replay_seq = 0
 const SAME_GROUP = 'SELECT id FROM heddle_group WHERE event = $1 AND grp = $2 AND kind = $3'
 const COLUMNS =
   'grp, thread, event_id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes'
-const DUE = `SELECT seq, grp FROM heddle_delivery WHERE due_ms > 0 AND due_ms <= $1 ORDER BY due_ms, seq LIMIT ${PROMOTED_MAX}`
+const DUE = `SELECT seq, grp, place FROM heddle_delivery WHERE due_ms > 0 AND due_ms <= $1 ORDER BY due_ms, seq LIMIT ${PROMOTED_MAX}`
 const PROMOTE = `INSERT INTO heddle_delivery (${COLUMNS}) SELECT ${COLUMNS} FROM heddle_delivery WHERE seq = $1`
+/** After PROMOTE: the replay of a dead letter stays one. */
+const PROMOTE_REPLAY =
+  "UPDATE heddle_dead SET replay_seq = (SELECT max(seq) FROM heddle_delivery) WHERE replay_seq = $1 AND replay = 'running'"
 
 const NOTHING: StoreAnswer = { promoted: [] }
 
@@ -75,8 +78,11 @@ async function renumber(tx: Queryable, from: number, to: number): Promise<void> 
 
 /** Moves due rows to the end of the order. @returns their groups */
 async function promote(tx: Queryable, dueMs: number): Promise<number[]> {
-  const rows = await tx.query<{ seq: number; grp: number }>(DUE, [dueMs])
-  for (const { seq } of rows) await tx.execute(PROMOTE, [seq])
+  const rows = await tx.query<{ seq: number; grp: number; place: number | null }>(DUE, [dueMs])
+  for (const { seq, place } of rows) {
+    await tx.execute(PROMOTE, [seq])
+    if (place !== null) await tx.execute(PROMOTE_REPLAY, [seq])
+  }
   await deleteRows(
     tx,
     rows.map(({ seq }) => Number(seq)),

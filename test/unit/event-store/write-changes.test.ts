@@ -30,3 +30,25 @@ test('writeStoreChanges(): writes no older note over a newer one on SQLite', asy
   await note(3, 0)
   assert.deepEqual(await stored(), [3, 0, 'attempt 3'])
 })
+
+test('writeStoreChanges(): the replay of a dead letter that was due later stays one on SQLite', async (t) => {
+  const db = memoryDatabase(t)
+  await prepareTables(db, true)
+  await db.execute(
+    "INSERT INTO heddle_delivery (place, grp, thread, event_id, event, envelope, payload, due_ms) VALUES (1, 1, 1, 'evt_1', 'order.taken', '', '{}', 5)",
+  )
+  const [row] = await db.query<{ seq: number }>('SELECT seq FROM heddle_delivery')
+  await db.execute(
+    `INSERT INTO heddle_dead (id, event_id, event, grp, subscriber, envelope, payload, error, attempts, bytes, at_ms, replay, replay_seq)
+     VALUES ('dl_1', 'evt_1', 'order.taken', 'shop', 'shop', '', '{}', 'Away', 1, 2, 1, 'running', $1)`,
+    [row!.seq],
+  )
+  const none = { done: [], noted: [], deadLetters: [], groups: [] }
+  const { promoted } = await writeStoreChanges(db, { ...none, replayed: [], promoteMs: 10 })
+  assert.deepEqual(promoted, [1])
+  const [moved] = await db.query<{ seq: number }>('SELECT seq FROM heddle_delivery')
+  assert.ok(moved!.seq > row!.seq)
+  assert.deepEqual(await db.query('SELECT replay, replay_seq FROM heddle_dead'), [
+    { replay: 'running', replay_seq: moved!.seq },
+  ])
+})
