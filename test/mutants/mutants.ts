@@ -224,8 +224,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     what: 'an entry of an event that has failed begins with its first attempt again',
     file: 'src/primary/redis-streams/claims.ts',
-    from: '...(share ?? FIRST_ATTEMPT), isBegun',
-    to: '...FIRST_ATTEMPT, isBegun',
+    from: '...(share ?? NEW_SHARE), isBegun',
+    to: '...NEW_SHARE, isBegun',
     tests: ['logs/redis'],
   },
   {

@@ -156,8 +156,6 @@ export class Groups implements GroupWatcher {
 
   // ── subscribers that come and go ──────────────────────────────────────────
 
-  joined(): void {}
-
   /** @param isForGood it has unsubscribed: no rows are kept for it */
   left(event: string, name: string, isForGood: boolean): void {
     const entry = this.#entries.get(idOf(event, name, 'group'))

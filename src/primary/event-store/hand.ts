@@ -169,7 +169,7 @@ export class Hand implements EventSource {
     const dueMs = retryMs === 0 ? 0 : Math.min(retryMs, this.#parts.clock.nowMs() + RETRY_MAX_DELAY_MS)
     const share = { group, attempt, deaths: this.#deathsOf(row, group), dueMs, error, isBegun }
     // The replay of a broadcast's dead letter goes to any instance.
-    return this.#replays.size > 0 && this.#replays.has(seq) ? { ...share, instance: null } : share
+    return this.#replays.size > 0 && this.#replays.has(seq) ? { ...share, isForOne: true } : share
   }
 
   #deathsOf({ seq, deaths, event }: StoredDelivery, group: string): number {

@@ -66,7 +66,6 @@ export class Membership {
   #orphansAtMs = 0
   #isLateRunning = false
   #isUnblocking = false
-  #hasEnded = false
 
   constructor(parts: MembershipParts) {
     const { database, clock, memory, replica, processes } = parts
@@ -275,8 +274,7 @@ export class Membership {
   async leave(): Promise<void> {
     const { clock } = this.#parts
     this.#cancelTimers()
-    if (this.#hasEnded || this.lease.state !== 'held') return
-    this.#hasEnded = true
+    if (this.lease.state !== 'held') return
     this.lease.left()
     // Without the server the lease lapses by itself.
     await withTimeout(this.#remove(), LEAVE_MS, undefined, clock).catch(() => {})

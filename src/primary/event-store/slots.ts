@@ -1,5 +1,6 @@
 // The slots this process owns: only the owner reads and changes the rows of a slot.
 import { ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
+import { arrayOf } from '../../runtime/event-store/server-changes.ts'
 import { SLOTS } from '../../runtime/event-store/server-tables.ts'
 import type { Group } from './cursor.ts'
 
@@ -86,8 +87,6 @@ const PARKED = `SELECT p.grp, p.slot, p.key, p.dead_letter, d.place FROM heddle_
 const RELEASE_UNKNOWN = `UPDATE heddle_slot AS s SET member = NULL FROM unnest($1::int[], $2::int[], $3::bigint[]) AS t (grp, slot, epoch)
   WHERE s.grp = t.grp AND s.slot = t.slot AND s.epoch = t.epoch AND s.member = $4`
 const RELEASE = 'UPDATE heddle_slot SET member = NULL WHERE grp = $1 AND slot = $2 AND epoch = $3 AND member = $4'
-
-const arrayOf = (numbers: readonly number[]): string => `{${numbers.join(',')}}`
 
 export class Slots {
   readonly #parts: SlotsParts
@@ -272,11 +271,8 @@ export class Slots {
       .database()
       .query<{ grp: number; slot: number; key: string; dead_letter: string; place: number }>(PARKED, lists)
     for (const group of new Set(slots.map((each) => each.group))) {
-      const its = slots.filter((each) => each.group === group && each.state !== 'released' && each.state !== 'lost')
-      for (const owned of its) {
-        owned.state = 'held'
-        this.#set(owned)
-      }
+      const its = slots.filter((each) => each.group === group)
+      for (const owned of its) this.#set(owned)
       const keys = parked.filter(({ grp }) => Number(grp) === group)
       if (this.#shared.has(group))
         this.#parts.onTaken(

@@ -7,9 +7,6 @@ import { ownTransaction } from '../../runtime/event-store/database.ts'
 import type { ThreadStore } from '../../runtime/event-store/thread-store.ts'
 import { publicationOf } from '../../runtime/events/publication.ts'
 
-/** Pause between two trials, milliseconds. */
-const TRY_MS = 1000
-
 /** Maximum wait of a trial for a lock, milliseconds. */
 const LOCKED_MS = 1000
 /** Larger than a page: a full disk may still have room for a small row. Hashes, because a database could compress other text. */
@@ -23,7 +20,6 @@ export class StoreTrial {
   readonly #report: (level: LogLevel, message: string) => void
   /** Refusals at the last trial. */
   #seen = 0
-  #notBeforeMs = 0
   #isTrying = false
   #fault: string | null = null
 
@@ -37,13 +33,12 @@ export class StoreTrial {
     return this.#fault
   }
 
-  look(nowMs: number): void {
+  look(): void {
     const { refusals, isOpen } = this.#log.memory
     // Until it is open, `open` says why.
-    if (!isOpen || this.#isTrying || nowMs < this.#notBeforeMs) return
+    if (!isOpen || this.#isTrying) return
     if (this.#fault === null && refusals === this.#seen) return
     this.#seen = refusals
-    this.#notBeforeMs = nowMs + TRY_MS
     void this.#try()
   }
 

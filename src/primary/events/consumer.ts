@@ -92,16 +92,12 @@ export interface Share {
   readonly dueMs: number
   /** Error of the previous attempt; empty before the first. */
   readonly error: string
-  /** Set when this attempt has already failed. */
-  readonly failure?: Failure | null
   /** True when a thread has had it: it no longer expires. */
   readonly isBegun?: boolean
   /** Report of the last crash. */
   readonly blackBox?: BlackBox | null
-  /** Broker only: the instance that had it last, and the only recipient of a broadcast; null: any instance. */
-  readonly instance?: SubscriberInstance | null
-  /** Set when the delivery began elsewhere and is traced. */
-  readonly span?: DeliverySpan | null
+  /** Of a broadcast: true for one delivery to any instance instead of one to each. */
+  readonly isForOne?: boolean
 }
 
 /**
@@ -164,7 +160,7 @@ export interface Delivery {
 
 /** @param share null: no attempt has been made */
 export function deliveryOf(queue: DeliveryQueue, event: HubEvent, share: Share | null): Delivery {
-  const { attempt, deaths, dueMs, error, blackBox = null, instance = null, span = null } = share ?? NEW_SHARE
+  const { attempt, deaths, dueMs, error, blackBox = null } = share ?? NEW_SHARE
   return {
     id: 0,
     consumer: queue.consumer,
@@ -176,9 +172,9 @@ export function deliveryOf(queue: DeliveryQueue, event: HubEvent, share: Share |
     blackBox,
     dueMs: Math.max(0, dueMs),
     isBegun: share?.isBegun ?? (attempt > 1 || deaths > 0),
-    span,
+    span: null,
     spanIndex: -1,
-    instance,
+    instance: null,
     deadlineMs: 0,
     error,
   }
@@ -204,8 +200,6 @@ export interface SubscriberInstance {
 export interface GroupWatcher {
   /** True when stored events wait for the group while it is absent. */
   isKnown(event: string, group: string): boolean
-  /** An instance of a group has subscribed. Not called for broadcasts. */
-  joined(event: string, group: string): void
   /** The last instance is gone. @param isForGood true when it has unsubscribed */
   left(event: string, group: string, isForGood: boolean): void
   /** The recipients of an event have changed. */
@@ -315,10 +309,9 @@ export class Consumer {
     return this.instances.some(({ isPaused, thread }) => !isPaused && thread.hasRoom)
   }
 
-  /** The queues of an event. @param only see Share */
-  queuesFor(only: SubscriberInstance | null | undefined): DeliveryQueue[] {
-    if (!this.broadcast || only === null) return [this.queue]
-    return only === undefined ? this.instances.map((each) => this.queueOf(each)) : [this.queueOf(only)]
+  /** The queues of an event. @param isForOne see Share */
+  queuesFor(isForOne: boolean): DeliveryQueue[] {
+    return this.broadcast && !isForOne ? this.instances.map((each) => this.queueOf(each)) : [this.queue]
   }
 
   queueOf(instance: SubscriberInstance): DeliveryQueue {

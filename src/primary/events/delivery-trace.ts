@@ -52,8 +52,6 @@ export class DeliveryTrace {
 
   #close(delivery: Delivery): void {
     const at = delivery.spanIndex
-    // The delivery began elsewhere.
-    if (at < 0) return
     delivery.spanIndex = -1
     const last = this.#open.pop()!
     if (last === delivery) return

@@ -147,9 +147,7 @@ export class Hub implements DeliverySink {
 
   subscribe(event: string, group: string, options: SubscribeOptions, instance: SubscriberInstance): () => void {
     const consumer = this.#topology.addInstance(event, group, options, instance)
-    const { isTemporary = false, thread } = instance
-    if (!isTemporary && !thread.isQuarantine && !consumer.broadcast) this.groups?.joined(event, group)
-    if (!thread.isQuarantine) this.groups?.changed?.(event)
+    if (!instance.thread.isQuarantine) this.groups?.changed?.(event)
     this.onTopology()
     this.subscribersChanged()
     return () => {
@@ -264,21 +262,6 @@ export class Hub implements DeliverySink {
     return this.#topology.entries()
   }
 
-  /** Current groups of an event, without broadcasts. */
-  groupsOf(event: string): string[] {
-    return this.#topology.consumersOf(event).flatMap(({ group, broadcast }) => (broadcast ? [] : [group]))
-  }
-
-  /** True when the event has a subscriber now. */
-  hasSubscribers(event: string): boolean {
-    return this.#topology.hasConsumer(event)
-  }
-
-  /** Current broadcast groups of an event: all threads get it. */
-  broadcastGroupsOf(event: string): string[] {
-    return this.#topology.consumersOf(event).flatMap(({ group, broadcast }) => (broadcast ? [group] : []))
-  }
-
   /** Current consumers of an event. */
   consumersOf(event: string): readonly Consumer[] {
     return this.#topology.consumersOf(event)
@@ -335,23 +318,22 @@ export class Hub implements DeliverySink {
   #take(event: HubEvent, consumers: readonly Consumer[], shares: readonly Share[] | null): number {
     if (shares === null && consumers.length === 1 && !consumers[0]!.broadcast)
       return this.#deliver(consumers[0]!.queue, event, null)
-    const taken: { delivery: Delivery; share: Share | null }[] = []
+    const taken: Delivery[] = []
     for (const consumer of consumers) {
       const share = shares === null ? null : shares.find(({ group }) => group === consumer.group)
       if (share === undefined) continue
-      for (const queue of consumer.queuesFor(share?.instance))
-        taken.push({ delivery: deliveryOf(queue, event, share), share })
+      for (const queue of consumer.queuesFor(share?.isForOne === true)) taken.push(deliveryOf(queue, event, share))
     }
-    for (const { delivery } of taken) this.#accept(delivery)
+    for (const delivery of taken) this.#accept(delivery)
     // After all have been accepted: the first may end at once.
-    for (const { delivery, share } of taken) this.#begin(delivery, share)
+    for (const delivery of taken) this.#begin(delivery)
     return taken.length
   }
 
   #deliver(queue: DeliveryQueue, event: HubEvent, share: Share | null): 1 {
     const delivery = deliveryOf(queue, event, share)
     this.#accept(delivery)
-    this.#begin(delivery, share)
+    this.#begin(delivery)
     return 1
   }
 
@@ -404,12 +386,10 @@ export class Hub implements DeliverySink {
     delivery.event.source?.accepted?.(delivery)
   }
 
-  /** @param share state in its store or broker; null: no attempt has been made */
-  #begin(delivery: Delivery, share: Share | null): void {
+  #begin(delivery: Delivery): void {
     const { source, delayMs } = delivery.event
-    if (share?.failure) this.#fail(delivery, share.error, share.failure)
     // The event store and the brokers keep delayed events until they are due.
-    else if (source === null && delayMs > 0) this.#delayed.delayFirst(delivery, delayMs, this.#admit)
+    if (source === null && delayMs > 0) this.#delayed.delayFirst(delivery, delayMs, this.#admit)
     else this.#keys.admit(delivery)
   }
 

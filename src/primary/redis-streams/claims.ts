@@ -7,9 +7,10 @@ import { RepeatingTask } from '../../core/schedule/repeating-task.ts'
 import { RELEASED, replicaKey, replicaOfConsumer } from '../../runtime/redis-streams/keys.ts'
 import { type ConsumerInfo, type Entry, listConsumers, serverMs } from '../../runtime/redis-streams/stream-commands.ts'
 import { identityIn, isKnownDead } from '../event-store/process-identity.ts'
+import { NEW_SHARE } from '../events/consumer.ts'
 import type { StreamSettlements } from './settlements.ts'
 import type { ClaimedShare, StreamDeliveries } from './stream-deliveries.ts'
-import { FIRST_ATTEMPT, type StreamGroup, type StreamProcess } from './stream-group.ts'
+import type { StreamGroup, StreamProcess } from './stream-group.ts'
 
 /** Number of entries of one claim. */
 const CLAIM_BATCH = 200
@@ -167,7 +168,7 @@ export class StreamClaims {
       // It may have come by another way meanwhile.
       if (group.has(entry[0])) continue
       const share = attempts[n] ?? null
-      const known = { ...(share ?? FIRST_ATTEMPT), isBegun: true, isNoted: share !== null }
+      const known = { ...(share ?? NEW_SHARE), isBegun: true, isNoted: share !== null }
       deliveries.take(group, entry, { ...known, ...this.#suspicion(times.get(entry[0])!) })
     }
     return entries.length > 0

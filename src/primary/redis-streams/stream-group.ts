@@ -7,10 +7,7 @@
 //   … → closed     the last subscriber here has left
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import type { Consumer, Share } from '../events/consumer.ts'
-
-/** State of a delivery without attempts. */
-export const FIRST_ATTEMPT = { attempt: 1, deaths: 0, dueMs: 0, error: '' } as const
+import { type Consumer, NEW_SHARE, type Share } from '../events/consumer.ts'
 
 /** Maximum number of entries in hand for each subscriber of a group, and about how many characters of payload. */
 const HELD_MAX = 1024
@@ -87,8 +84,7 @@ export class StreamGroup {
     this.name = place.name
     this.subscriber = place.subscriber
     this.isBroadcast = place.isBroadcast
-    const share = { ...FIRST_ATTEMPT, isBegun: false, group: place.subscriber }
-    this.firstShares = [place.isBroadcast ? share : { ...share, instance: null }]
+    this.firstShares = [{ ...NEW_SHARE, isBegun: false, group: place.subscriber }]
   }
 
   get size(): number {

@@ -4,6 +4,7 @@ import type { Fences, GroupRow, NotedDelivery, StoreAnswer, StoreChanges } from 
 import { ownTransaction, type StoreDatabase } from './database.ts'
 import { endReplays, insertDeadLetters } from './dead-letter-rows.ts'
 import { PROMOTED_MAX } from './delivery-rows.ts'
+import { storable } from './event-columns.ts'
 import { IS_DRAWING, slotOf } from './server-tables.ts'
 
 /*
@@ -42,7 +43,8 @@ const PROMOTE = `WITH due AS (DELETE FROM heddle_delivery WHERE seq = ANY($1::bi
     WHERE numbered.place IS NOT NULL AND replay_seq = numbered.seq AND replay = 'running')
   SELECT DISTINCT grp FROM numbered`
 
-const arrayOf = (numbers: readonly number[]): string => `{${numbers.join(',')}}`
+/** A parameter for `$1::int[]`. */
+export const arrayOf = (numbers: readonly number[]): string => `{${numbers.join(',')}}`
 
 /** Writes changes. Plain deletes are one statement; anything else is one transaction. */
 export async function writeServerChanges(
@@ -86,7 +88,7 @@ export async function writeServerChanges(
 async function note(tx: Queryable, noted: readonly NotedDelivery[]): Promise<void> {
   if (noted.length === 0) return
   // PostgreSQL refuses other text.
-  const rows = noted.map((each) => ({ ...each, error: each.error.toWellFormed().replaceAll('\0', '') }))
+  const rows = noted.map((each) => ({ ...each, error: storable(each.error) }))
   await tx.execute(NOTE, [JSON.stringify([...new Map(rows.map((row) => [row.seq, row])).values()])])
 }
 

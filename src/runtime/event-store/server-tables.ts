@@ -1,7 +1,7 @@
 // The tables of the event store on PostgreSQL, and the takeover of rows of older versions.
 import type { Queryable } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { ALL_GROUPS } from './delivery-rows.ts'
+import { BROKER } from './delivery-rows.ts'
 import { BLOCKING_DEAD_LETTERS, FIRST_SEQ, KEEPS_PLACE } from './store-tables.ts'
 
 /** Slots of a group. One process at a time owns a slot. */
@@ -49,7 +49,7 @@ export const SERVER_TABLES = [
     attempt INTEGER NOT NULL DEFAULT 1, deaths INTEGER NOT NULL DEFAULT 0, error TEXT NOT NULL DEFAULT '',
     begun SMALLINT NOT NULL DEFAULT 0, retry_ms BIGINT NOT NULL DEFAULT 0, crashes INTEGER NOT NULL DEFAULT 0)`,
   'CREATE INDEX IF NOT EXISTS heddle_delivery_order ON heddle_delivery (grp, coalesce(place, seq)) WHERE due_ms = 0',
-  `CREATE INDEX IF NOT EXISTS heddle_delivery_unassigned ON heddle_delivery (seq) WHERE grp < ${ALL_GROUPS - 1}`,
+  `CREATE INDEX IF NOT EXISTS heddle_delivery_unassigned ON heddle_delivery (seq) WHERE grp < ${BROKER}`,
   'CREATE INDEX IF NOT EXISTS heddle_delivery_placed ON heddle_delivery (grp, seq) WHERE place IS NOT NULL',
   'CREATE INDEX IF NOT EXISTS heddle_delivery_due ON heddle_delivery (grp, slot, due_ms, seq) WHERE due_ms > 0',
   'CREATE INDEX IF NOT EXISTS heddle_delivery_key ON heddle_delivery (grp, key, coalesce(place, seq)) WHERE key IS NOT NULL AND due_ms = 0',

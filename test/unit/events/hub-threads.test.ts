@@ -220,7 +220,7 @@ test('a subscriber that says late that it has left takes nothing from the one th
   hub.dropVacant()
   hub.subscribe('order.placed', 'group', {}, instanceOf(fresh))
   const left: string[] = []
-  hub.groups = { isKnown: () => true, joined: () => {}, left: (_, group) => void left.push(group) }
+  hub.groups = { isKnown: () => true, left: (_, group) => void left.push(group) }
   leaveOld()
   assert.deepEqual(left, [])
 })
