@@ -30,7 +30,7 @@ const WAITS = `CASE WHEN key IS NOT NULL AND EXISTS (SELECT 1 FROM heddle_delive
     AND o.seq < coalesce(heddle_delivery.place, heddle_delivery.seq)) END`
 const COLUMNS = `seq, place, slot, thread, event_id AS id, event, envelope, payload, key, ${TRIED} AS tried,
   ${WAITS} AS has_older`
-/** Maximum number of rows of a key in hand. */
+/** Rows read beyond the limit: the first ones of a key are in hand, or their outcomes are not committed. */
 const KEY_IN_HAND = 64
 const KEY = `SELECT ${COLUMNS}, ${HAS_ASSIGNABLE} AS has_assignable FROM heddle_delivery
   WHERE grp = $1 AND key = $2 AND ${ORDER} > $3 AND due_ms = 0 AND slot = ANY($5::int[]) ORDER BY ${ORDER} LIMIT $4`
