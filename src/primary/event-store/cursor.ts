@@ -19,7 +19,9 @@ export interface Group {
  *    │ └───► full      no more room in the hub ─────────┘ │     deliveries have ended
  *    └─────► trying    the next row is a suspect ─────────┘     it has run alone
  * ```
- * `read` is also a cursor with nothing left to read. `behind` and `full` go to `full` and `trying` by a page of a key, too.
+ * It begins `behind`. `read` is also a cursor with nothing left to read. `behind` goes to `full` without a page if there is no room, and `behind` and
+ * `full` go to `full` and `trying` by a page of a key, too, or if rows have come during the page. A suspect that has not ended after 10 s, or was not
+ * handed out, no longer keeps its cursor `trying`.
  */
 export type CursorState = 'read' | 'behind' | 'full' | 'trying'
 

@@ -25,6 +25,7 @@ export interface DueRowsParts {
  *   waiting ──► moving     the first row is due: the settler moves all due rows
  *      ▲──────────┘        they are moved: it waits for the next due row
  * ```
+ * `closed` before the store is open, `ended` when the process stops.
  */
 type State = 'closed' | 'waiting' | 'moving' | 'ended'
 

@@ -29,8 +29,9 @@ const TEMPORARY = ''
  *      │         └──────────┤ ▼
  *      └────────────────────┴ elsewhere
  * ```
- * On SQLite an absent group is `here` again. On a server a group that comes (back) is `joining` until it is stored, and `elsewhere` instead of
- * `absent` while another process has it.
+ * Each is gone with its row: it was absent for too long, has unsubscribed, or another process has deleted it. On SQLite an absent group is `here`
+ * again. On a server a group that comes (back) is `joining` until it is stored, and an `absent` one is `elsewhere` from the next look on while another
+ * process has it.
  */
 interface Entry extends Omit<Group, 'id'> {
   id: number

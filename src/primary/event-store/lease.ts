@@ -48,6 +48,7 @@ export interface LeaseParts {
  *   out ──► held ──► lost ──► out     others have removed this member; it takes another number if it has delivered nothing
  *            └─────► left             this process ends
  * ```
+ * One that is `held` and was not renewed for 8 s is not valid: nothing begins until it is renewed (`isValid`).
  */
 type LeaseState = 'out' | 'held' | 'lost' | 'left'
 

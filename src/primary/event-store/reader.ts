@@ -87,6 +87,7 @@ export class Reader {
   readonly #due = new Set<Cursor>()
   /** Rows that left the hand during the read of a page: the page may still have them. */
   readonly #left = new Set<number>()
+  /** closed ──► idle ◄─► reading; each ──► ended */
   #state: 'closed' | 'idle' | 'reading' | 'ended' = 'closed'
   #isFailing = false
   /** Suspects, run one after another. */

@@ -102,6 +102,7 @@ export class Settler {
   onPromoted: (groups: readonly number[] | null) => void = () => {}
   readonly #parts: SettlerParts
   #next = emptyBatch()
+  /** idle ──► gathering ──► writing ──► idle; each ──► closed */
   #state: 'idle' | 'gathering' | 'writing' | 'closed' = 'idle'
   #isFailing = false
   #timer: Timer | undefined

@@ -42,6 +42,7 @@ export class ReplicaLock {
   readonly #options: Options
   readonly #ttlMs: number
   #token = ''
+  /** free ──► held ──┬──► released; another process has the name ──► lost */
   #status: 'free' | 'held' | 'lost' | 'released' = 'free'
   #timer: NodeJS.Timeout | undefined
 

@@ -51,6 +51,7 @@ export class StreamReader {
   readonly #groups = new Map<string, StreamGroup>()
   /** Groups that were missing from the store and are not logged yet. */
   #missing: string[] = []
+  /** ready ──► following ◄─► changed; each ──► stopped */
   #status: 'ready' | 'following' | 'changed' | 'stopped' = 'ready'
   #timer: NodeJS.Timeout | undefined
 
