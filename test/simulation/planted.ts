@@ -267,8 +267,8 @@ export const PLANTED: readonly Planted[] = [
   {
     what: 'a delay is forgotten',
     file: 'hub.ts',
-    text: 'else if (source === null && delayMs > 0) this',
-    instead: 'else if (delayMs > 100) this.#budget.release(delivery)\n    else if (delayMs > 0) this',
+    text: 'if (source === null && delayMs > 0) this',
+    instead: 'if (delayMs > 100) this.#budget.release(delivery)\n    else if (delayMs > 0) this',
   },
   {
     what: 'the budget is not given back',

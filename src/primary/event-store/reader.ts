@@ -15,8 +15,14 @@ const PAGE_BYTES = 4 << 20
 const TURN_PAGES = 8
 /** Maximum number of deliveries of one group in the hub. The rest waits in the store. */
 export const GROUP_MAX = 1024
-/** Maximum number of deliveries of one key in the hub: behind a slow or retried one, other keys of the group continue. */
-export const KEY_MAX = 16
+/**
+ * Number of deliveries that each key may have in the hub, and the share of its group's free room that it may use beyond that: behind a slow or retried
+ * one, other keys of the group continue, and a key alone in its group is read in long pages.
+ */
+const KEY_MIN = 16
+const KEY_SHARE = 1 / 8
+/** Maximum number of deliveries of one key in the hub. */
+export const KEY_MAX = GROUP_MAX * KEY_SHARE
 /** Number of uncommitted outcomes above which reading pauses: after a crash all of them are delivered again. */
 const SETTLING_MAX = 16_384
 /** Share of EVENT_BUS_MAX_QUEUE, and of the hub's bytes, for rows of the store. */
@@ -227,6 +233,11 @@ export class Reader {
     return bytes >= freeBytes ? 0 : Math.max(0, Math.min(GROUP_MAX, this.#free) - inHand)
   }
 
+  /** Returns the number of rows that one of its keys may have in hand. */
+  #roomOfKey(cursor: Cursor): number {
+    return Math.max(KEY_MIN, Math.floor(this.#roomOf(cursor) * KEY_SHARE))
+  }
+
   get #free(): number {
     return Math.min(GROUP_MAX, Math.floor(this.#parts.maxQueue * SHARE) - this.load.deliveries)
   }
@@ -273,9 +284,10 @@ export class Reader {
   async #serve(cursor: Cursor): Promise<number> {
     if (cursor.state === 'trying') return 0
     const room = this.#roomOf(cursor)
+    const ofKey = this.#roomOfKey(cursor)
     for (const key of cursor.behind) {
-      if (room === 0 || key.inHand > KEY_MAX / 2) continue
-      const rows = await this.#readKey(cursor, key, Math.min(room, KEY_MAX - key.inHand))
+      if (room === 0 || key.inHand > ofKey / 2) continue
+      const rows = await this.#readKey(cursor, key, Math.min(room, ofKey - key.inHand))
       if (cursor.state !== 'full' && cursor.state !== ('trying' as Cursor['state'])) this.#due.add(cursor)
       return rows
     }
@@ -310,7 +322,7 @@ export class Reader {
   }
 
   async #readKey(cursor: Cursor, key: Key, limit: number): Promise<number> {
-    const page = await this.#parts.store.readKey(cursor.group.id, keyColumnOf(key.key)!, key.last, limit)
+    const page = await this.#parts.store.readKey(cursor.group.id, keyColumnOf(key.key)!, key.last, limit, cursor.after)
     const { taken, suspect } = this.#take(cursor, page, key)
     if (suspect !== null) this.#try(cursor, suspect)
     // One of its deliveries may have become a dead letter meanwhile.
@@ -396,7 +408,7 @@ export class Reader {
     const key = cursor.keys.get(event.key)
     if (key === undefined) return true
     if (key.state === 'parked') cursor.leftOut(key, place)
-    if (key.state === 'open' && key.inHand < KEY_MAX) return true
+    if (key.state === 'open' && key.inHand < this.#roomOfKey(cursor)) return true
     // A late row is below the last one.
     key.last = Math.min(key.last, place - 1)
     if (key.state === 'open') cursor.fallBehind(key)

@@ -151,8 +151,8 @@ export class ServerStore extends SqlStore {
     })
   }
 
-  /** Reads from the first row of the key: rows in hand, and rows that have left it, are skipped. */
-  override readKey(group: number, key: string, after: number, limit: number): Promise<Page> {
+  /** Reads from the first row that may have become visible late: rows in hand, and rows that have left it, are skipped. */
+  override readKey(group: number, key: string, after: number, limit: number, read: number): Promise<Page> {
     return this.inTurn(async () => {
       const slots = this.#readable(group)
       if (slots.length === 0) return []
@@ -162,13 +162,13 @@ export class ServerStore extends SqlStore {
       const isKnown = (seq: number): boolean => isInHand(seq) || this.#left.has(seq)
       const most = limit + KEY_IN_HAND
       const fresh: ServerRow[] = []
-      // Its first row may have become visible since the read.
-      let from = 0
+      // Later rows of the key must not pass one that has become visible since the group was read.
+      let from = Math.min(after, read, this.#examined.get(group) ?? 0)
       // Any number of rows may be settling. A page without the rest of the key would end its reading.
-      for (let read = most; read === most && fresh.length < limit; ) {
+      for (let found = most; found === most && fresh.length < limit; ) {
         const rows = await this.#keyRows([group, key, from, most, list])
         fresh.push(...rows.filter(({ seq, place }) => Number(place ?? seq) > after || !isKnown(Number(seq))))
-        read = rows.length
+        found = rows.length
         const last = rows.at(-1)
         if (last !== undefined) from = Number(last.place ?? last.seq)
       }

@@ -38,7 +38,7 @@ test('readKey(): returns the next rows of a key however many rows before them ar
       isInHand: (seq) => seq <= settling,
       onLate: () => assert.fail(),
     })
-    const page = await store.readKey(1, KEY, settling, LIMIT)
+    const page = await store.readKey(1, KEY, settling, LIMIT, settling)
     const wanted = Array.from({ length: Math.min(LIMIT, ROWS - settling) }, (_, n) => settling + 1 + n)
     assert.deepEqual(
       page.map(({ seq }) => seq),

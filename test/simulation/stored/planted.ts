@@ -18,8 +18,8 @@ export const STORED_PLANTED: readonly Planted[] = [
   {
     what: 'rows of a blocked key are given',
     file: 'reader.ts',
-    text: "key.state === 'open' && key.inHand",
-    instead: 'key.inHand',
+    text: "key.state === 'open' && key.inHand <",
+    instead: 'key.inHand <',
   },
   {
     what: 'a key goes on when a full page of it has been read',
@@ -230,10 +230,10 @@ export const SHARED_PLANTED: readonly Planted[] = [
     instead: 'const next = isAll || last === undefined || last.place <= after ? undefined',
   },
   {
-    what: 'a key is not read from its first row',
+    what: 'a key is not read from the first row that may be late',
     file: 'server-store.ts',
-    text: '      let from = 0\n',
-    instead: '      let from = after\n',
+    text: 'Math.min(after, read, this.#examined.get(group) ?? 0)',
+    instead: 'after',
   },
   {
     what: 'a place that goes back while a page is read leaves late rows to the next one',
@@ -300,8 +300,8 @@ export const ASSERTED_PLANTED: readonly Asserted[] = [
     what: 'a row of a blocked key is handed out',
     log: 'sqlite',
     file: 'reader.ts',
-    text: "key.state === 'open' && key.inHand",
-    instead: 'key.inHand',
+    text: "key.state === 'open' && key.inHand <",
+    instead: 'key.inHand <',
     says: /^EVENT_STORE_BROKEN 1: row \d+ of .+ was to be handed out, whose key is blocked/,
   },
 ]
