@@ -54,7 +54,7 @@ export class Durable {
   }
 
   laneGone(): void {
-    this.#store?.reader.rangAll()
+    this.#store?.rangAll()
   }
 
   end(): void {

@@ -444,7 +444,13 @@ export class EventStore {
     const nowMs = this.#clock.steadyMs()
     if (refusals !== this.#refusals) this.#ringUntilMs = nowMs + COMMIT_MAX_MS
     this.#refusals = refusals
-    if (nowMs < this.#ringUntilMs) this.reader.rangAll()
+    if (nowMs < this.#ringUntilMs) this.rangAll()
+  }
+
+  /** Rows may have been stored without a doorbell: all groups are read again, and the first due row is looked for. */
+  rangAll(): void {
+    this.reader.rangAll()
+    this.#retry(() => this.#due.again())
   }
 
   #retry(run: () => Promise<void>): void {
@@ -478,8 +484,8 @@ export class EventStore {
     if (cursor.group.kind !== 'broker') return this.hand.give(cursor, row)
     const { event, seq, expiresMs } = row
     event.seq = seq
-    return this.hand.relay(cursor, row, (sent, refused) =>
-      this.#relay!.take({ event: hubEventOf(event, expiresMs, null), expiresMs, sent, refused }),
+    return this.hand.relay(cursor, row, (sent) =>
+      this.#relay!.take({ event: hubEventOf(event, expiresMs, null), expiresMs, sent }),
     )
   }
 

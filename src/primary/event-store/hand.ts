@@ -82,6 +82,10 @@ export class Hand implements EventSource {
     }
   }
 
+  get isAway(): boolean {
+    return this.#parts.isLeaseValid?.() === false
+  }
+
   get size(): number {
     return this.#held.size
   }
@@ -126,14 +130,10 @@ export class Hand implements EventSource {
     return null
   }
 
-  /** Gives a row to the message broker. @param send receives the callbacks for the broker's answer */
-  relay(cursor: Cursor, row: StoredDelivery, send: (sent: () => void, refused: () => void) => void): boolean {
+  /** Gives a row to the message broker. @param send receives the callback for the broker's answer */
+  relay(cursor: Cursor, row: StoredDelivery, send: (sent: () => void) => void): boolean {
     const held = this.#hold(cursor, row, null)
-    send(
-      () => this.#ended(held),
-      // It stays in the store, and the next process tries it again.
-      () => this.#remove(row.seq),
-    )
+    send(() => this.#ended(held))
     return true
   }
 
