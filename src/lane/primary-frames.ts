@@ -23,11 +23,15 @@ interface FrameReaders {
   calls: PrimaryCalls
   /** Handles the messages on the port. Called before the first request. */
   catchUp: () => void
+  /** True when no delivery may begin any more. */
+  isLeaving: () => boolean
+  /** Gives a delivery back that has not begun. */
+  giveBack: (deliveryId: number) => void
 }
 
 /** @param outbox told of each batch of frames */
 export function primaryInbox({ inbound, bulk }: LaneInit, outbox: Outbox, readers: FrameReaders): Inbox {
-  const { requests, events, acknowledgements, publisher, calls, catchUp } = readers
+  const { requests, events, acknowledgements, publisher, calls, catchUp, isLeaving, giveBack } = readers
   const { sockets } = requests
   let isCaughtUp = false
   const inbox = new Inbox(inbound, bulk, onFrame, outbox)
@@ -72,7 +76,7 @@ export function primaryInbox({ inbound, bulk }: LaneInit, outbox: Outbox, reader
   }
 
   function onDelivery(id: number, at: number, length: number): void {
-    if (!events.isSound()) return
+    if (isLeaving() || !events.isSound()) return giveBack(id)
     const frame = readEvent(inbox, at, length, 'text')
     acknowledgements.begin(id, frame)
     events.handle(id, frame, acknowledgements)

@@ -97,6 +97,8 @@ export class LaneServer {
   #hasLetGo = false
   /** Time for handlers to settle, after which it lets go; null while it does not leave. */
   #settling: ThreadsTime | null = null
+  /** Deliveries that a leaving lane gives back in this turn of the loop. */
+  readonly #unbegun: number[] = []
   /** Until then what it has started may be ending. */
   #processesEndMs = 0
 
@@ -182,6 +184,8 @@ export class LaneServer {
       publisher,
       calls,
       catchUp: () => this.#catchUp(),
+      isLeaving: () => this.#settling !== null,
+      giveBack: (deliveryId) => this.#giveBack(deliveryId),
     })
   }
 
@@ -461,6 +465,12 @@ export class LaneServer {
   /** Not at once: a stop takes all microtasks with it that wait. @param isAgain a stop may have taken along what has let go */
   #settle(time: ThreadsTime, isAgain: boolean): void {
     setTimeout(() => void time.until(() => !this.#hasWork).then(() => this.#letGo(isAgain)), 0)
+  }
+
+  /** All of one turn of the loop together. */
+  #giveBack(deliveryId: number): void {
+    if (this.#unbegun.push(deliveryId) > 1) return
+    setImmediate(() => this.#post({ type: 'unbegun', deliveries: this.#unbegun.splice(0) }))
   }
 
   /** What is stopped does not settle. The primary gives up a request of it. */

@@ -228,6 +228,8 @@ export type ToPrimary =
   | { type: 'process-awaited' }
   | { type: 'thread-started'; id: number; starter: Starter }
   | { type: 'thread-ended'; id: number }
+  /** The lane leaves, and has not begun these deliveries. */
+  | { type: 'unbegun'; deliveries: number[] }
   /** A crash ends the lane, and its flight recorder has the cause: it takes no more work, and leaves. */
   | { type: 'dying' }
   /** No native call is pending: the thread may be terminated. */

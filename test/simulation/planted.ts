@@ -141,14 +141,14 @@ export const PLANTED: readonly Planted[] = [
   {
     what: 'what a dead lane never read is a suspect',
     file: 'hub.ts',
-    text: 'blackBox !== null && !unread.has(delivery.id)',
-    instead: 'blackBox !== null',
+    text: ' || unread.has(delivery.id) ||',
+    instead: ' ||',
   },
   {
     what: 'a lane that was told to end has killed nothing, and yet its events are suspects',
     file: 'hub.ts',
-    text: 'if (blackBox !== null && !unread',
-    instead: 'if (!unread',
+    text: 'if (blackBox === null || unread',
+    instead: 'if (unread',
   },
   {
     what: 'what a lane had is forgotten when it dies',

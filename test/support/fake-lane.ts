@@ -14,7 +14,7 @@ export const DEAF: LaneListener = {
   onPublish: ignored,
   onStored: ignored,
   onRecord: ignored,
-  deliveries: { delivered: ignored, reply: ignored, failed: ignored },
+  deliveries: { delivered: ignored, reply: ignored, failed: ignored, unbegun: ignored },
   onCall: ignored,
   onLog: ignored,
   onFault: ignored,

@@ -1,6 +1,6 @@
 // What a lane answers, and what it is answered that calls the primary or publishes.
 import { toWire, type WireError } from '../../core/errors/catalogue.ts'
-import type { DeliverySink } from '../../runtime/events/event-server.ts'
+import type { DeliveryHub, DeliverySink } from '../../runtime/events/event-server.ts'
 import { KIND } from '../../transport/frames/frames.ts'
 import type { Outbox } from '../../transport/rings/outbox.ts'
 
@@ -69,11 +69,11 @@ export class PublishAnswers {
 /** Counts the deliveries in flight in one thread, and hands their answers on. One that was given up does not count, and its late answer changes nothing here. */
 export class DeliveryCount implements DeliverySink {
   count = 0
-  readonly #hub: DeliverySink
+  readonly #hub: DeliveryHub
   /** Deliveries that were given up and not answered. */
   readonly #abandoned = new Set<number>()
 
-  constructor(hub: DeliverySink) {
+  constructor(hub: DeliveryHub) {
     this.#hub = hub
   }
 
@@ -81,6 +81,12 @@ export class DeliveryCount implements DeliverySink {
   abandon(deliveryId: number): void {
     this.#abandoned.add(deliveryId)
     this.count--
+  }
+
+  /** The thread leaves, and has not begun them. */
+  unbegun(deliveries: readonly number[]): void {
+    for (const id of deliveries) this.#answered(id)
+    this.#hub.unbegun(deliveries)
   }
 
   readonly delivered = (deliveryId: number): void => {

@@ -2,7 +2,7 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type { ErrorCode, WireError } from '../../core/errors/catalogue.ts'
 import { exactMs, steadyMs } from '../../core/schedule/clock.ts'
-import type { DeliverySink } from '../../runtime/events/event-server.ts'
+import type { DeliveryHub } from '../../runtime/events/event-server.ts'
 import { type EventFrame, eventMaxBytes, readEvent, writeEvent } from '../../transport/frames/event-frame.ts'
 import { KIND, parseNumbered, readAcknowledgements, readNumber, readText } from '../../transport/frames/frames.ts'
 import {
@@ -57,7 +57,7 @@ export interface LaneListener {
   /** An event that another broker than the hub carries, without its payload. */
   onRecord(lane: Lane, event: EventFrame): void
   /** Takes the answers to the deliveries. */
-  readonly deliveries: DeliverySink
+  readonly deliveries: DeliveryHub
   /** A call of a lane's tool to its instance in the primary, or of a tool host (tool `#host`). */
   onCall(tool: string, method: string, args: unknown[]): unknown
   onLog(lane: Lane, record: LogRecord): void
@@ -283,6 +283,11 @@ export class Lane implements BodySink, BatchListener {
     frame.send(writeEvent(frame, frame.at, event, 'bytes'))
     this.#deliveries.count++
     return true
+  }
+
+  /** It leaves, and has not begun these deliveries. */
+  unbegun(deliveries: readonly number[]): void {
+    this.#deliveries.unbegun(deliveries)
   }
 
   /** Gives a delivery up. */

@@ -61,6 +61,8 @@ export interface EventSource {
   accepted?(delivery: Delivery): void
   /** False while no thread may start it. */
   mayBegin?(delivery: Delivery): boolean
+  /** True while its server cannot be reached: a handler may wait for the same server. */
+  readonly isAway?: boolean
   /** A thread has it. `isBegun` says whether one had it before. */
   begun?(delivery: Delivery): void
   /**

@@ -192,21 +192,34 @@ export class Hub implements DeliverySink {
    */
   threadGone(thread: SubscriberThread, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
     this.threadLeaving(thread)
+    const deliveries = this.#unanswered.takeFrom(thread)
+    for (const delivery of deliveries) {
+      if (blackBox === null || unread.has(delivery.id) || delivery.queue.instance !== null) continue
+      delivery.deaths++
+      delivery.blackBox = blackBox
+      this.trace.note(delivery, {
+        name: 'thread_death',
+        deaths: delivery.deaths,
+        plugin: delivery.instance?.plugin ?? null,
+      })
+    }
+    this.#handOn(deliveries)
+    this.#topology.forgetNames()
+  }
+
+  /** Their thread leaves, and has not begun them. */
+  unbegun(ids: readonly number[]): void {
+    this.#handOn(ids.flatMap((id) => this.#unanswered.take(id) ?? []))
+  }
+
+  /** Their thread has them no more: they go to others, ahead of waiting ones. */
+  #handOn(deliveries: readonly Delivery[]): void {
     const again: Delivery[] = []
-    for (const delivery of this.#unanswered.takeFrom(thread)) {
+    for (const delivery of deliveries) {
       this.#quarantine.ended(delivery)
       if (delivery.queue.instance !== null) {
         this.#finish(delivery, 'The thread that handled the request has died')
         continue
-      }
-      if (blackBox !== null && !unread.has(delivery.id)) {
-        delivery.deaths++
-        delivery.blackBox = blackBox
-        this.trace.note(delivery, {
-          name: 'thread_death',
-          deaths: delivery.deaths,
-          plugin: delivery.instance?.plugin ?? null,
-        })
       }
       if (delivery.deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), 'poison')
       else if (delivery.event.source?.leaving?.(delivery)) this.#leave(delivery)
@@ -594,7 +607,9 @@ export class Hub implements DeliverySink {
       thread.abandon(delivery.id)
       this.#quarantine.ended(delivery)
       if (thread.isQuarantine) this.#options.onQuarantineUsed()
-      this.#fail(delivery, `The subscriber did not finish within ${delivery.consumer.timeoutMs} ms`, 'once')
+      const error = `The subscriber did not finish within ${delivery.consumer.timeoutMs} ms`
+      if (delivery.event.source?.isAway) this.#awaitTool(delivery, error)
+      else this.#fail(delivery, error, 'once')
     }
     this.#outages.look()
     // No event reports that a lane is ready or its loop runs again.

@@ -166,6 +166,8 @@ export class LaneRegistrar {
         return health.noteTool(message.tool, message.status, message.message, message.fault)
       case 'set-tool':
         return health.setTool(message.tool, message.status, message.message)
+      case 'unbegun':
+        return lane.unbegun(message.deliveries)
       case 'ready-done':
         return this.#onReadyRunner.done(message.plugin)
       case 'job-done':

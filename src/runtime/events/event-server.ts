@@ -38,6 +38,11 @@ export interface DeliverySink {
   failed(deliveryId: number, error: WireError): void
 }
 
+/** The hub, which also takes back what a leaving thread has not begun. */
+export interface DeliveryHub extends DeliverySink {
+  unbegun(deliveries: readonly number[]): void
+}
+
 /** Runs a subscriber in a transaction, once for each event. */
 interface HandledEvents {
   handleOnce(

@@ -84,7 +84,7 @@ export const STORED_PLANTED: readonly Planted[] = [
   {
     what: 'what a lane had stored and not told of is not looked for',
     file: 'durable.ts',
-    text: 'this.#store?.reader.rangAll()',
+    text: 'this.#store?.rangAll()',
     instead: '',
   },
   {
