@@ -34,7 +34,8 @@ export type CursorState = 'read' | 'behind' | 'full' | 'trying'
  *     └────────────────► parked ───────────────────┘◄─┘
  *                                the dead letter is replayed or deleted
  * ```
- * `open` is `behind`, too, if a row of it returns or becomes visible late. When the slot goes, each is `open`.
+ * `open` is `behind`, too, if a row of it returns or becomes visible late, and `parked` if the table has a dead letter that blocks it when its slot is
+ * taken. With several dead letters it goes on after the last. When the slot goes, each is `open`.
  */
 export type KeyState = 'open' | 'behind' | 'parked'
 

@@ -29,8 +29,9 @@ const TEMPORARY = ''
  *      │         └──────────┤ ▼
  *      └────────────────────┴ elsewhere
  * ```
- * Each is gone with its row: it was absent for too long, has unsubscribed, or another process has deleted it. On SQLite an absent group is `here`
- * again. On a server a group that comes (back) is `joining` until it is stored, and an `absent` one is `elsewhere` from the next look on while another
+ * An `absent` or `elsewhere` one is gone with its row: after too long, or deleted by another process. One that is `here` is gone when it unsubscribes; a
+ * broadcast or temporary one when its last subscriber has left. Stored ones begin `absent` or `elsewhere`. On SQLite a new one is `here`, and an absent
+ * one is `here` again; on a server both are `joining` until they are stored, and an `absent` one is `elsewhere` from the next look on while another
  * process has it.
  */
 interface Entry extends Omit<Group, 'id'> {

@@ -12,7 +12,9 @@ import type { Group } from './cursor.ts'
  *    └──────────────► lost ◄─────────────────┘
  *            another member has taken it, or has removed this one; or a rule was broken here
  * ```
- * After a broken rule the epoch is still this member's: outcomes that were on their way are written.
+ * After a broken rule the epoch is still this member's: outcomes that were on their way are written, and it takes the slot again with the next epoch.
+ * Slots that were taken by a commit without an answer are released or taken anew at the next look. At the end of the process all are released,
+ * whatever is in hand.
  * A slot that drains is always released, even if this member should have it again by then: a failed attempt of it may not be noted yet, and it must
  * come before all later rows of its key. It also drains when its group leaves or the process ends. The slot of a broadcast or of temporary subscribers is `released` at once.
  */

@@ -9,8 +9,9 @@
  * ```
  * `later`: its time. `behind`: an earlier delivery of its key, or the dead letter that blocks the key. `ready`: a thread with room. `suspect`: the
  * quarantine lane. `sent`: the answer of its thread. `dead`: the commit of its dead letter. Steps may be skipped. A delivery that has failed waits
- * `later`; one whose thread died, or whose tool is away, is `ready` or `suspect` again. Each of them is `ended` if its subscriber leaves, it expires,
- * it returns to its store, or the process stops. `behind` is also reached from `behind`: a dead letter blocks the key meanwhile.
+ * `later`; one whose thread died, or whose tool is away, is `ready` or `suspect` again. One that waits is `ended`
+ * if it returns to its store, the process stops, or, at its turn, its subscriber has left or it has expired (`ready` alone). One that is `sent` goes on.
+ * `behind` is also reached from `behind`: a dead letter blocks the key meanwhile.
  */
 export type DeliveryState = 'new' | 'later' | 'behind' | 'ready' | 'suspect' | 'sent' | 'dead' | 'ended'
 

@@ -5,7 +5,8 @@
 //      ├──▶ draining    its boot has failed, or it is not needed any more
 //      └──▶ dying       it has booted, and crashes before it serves
 //
-// A lane is dead once it is disposed of: a draining one has finished, its thread has ended abruptly, or it was given up. The README of this folder says what each state means.
+// A lane is dead once it is disposed of: a draining one has finished, its thread has ended abruptly or is stuck and given up (both are draining for a
+// moment), or it is the quarantine lane after a handler that did not end. While the process stops a crash changes no state. The README of this folder says what each state means.
 
 import type { BlackBox, LaneInfo } from '../../contracts/registry.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
