@@ -50,6 +50,8 @@ export interface TransactionCompanion {
   extend(tx: Queryable): Queryable
   /** The `tx` as it was before: for statements of the runtime itself, which are not measured. Null until then. */
   readonly own: Queryable | null
+  /** Work of its own that ends before its last statements. */
+  readonly pending?: Promise<unknown> | undefined
   /** False: it has no statements of its own. */
   readonly hasLastStatements: boolean
   /**

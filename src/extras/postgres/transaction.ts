@@ -94,6 +94,7 @@ export async function runTransaction<T>(
     const result = await Promise.race([(async () => work(given))(), idle])
     // Statements that `work` has sent without waiting for them belong to the transaction too.
     while (pendingCount > 0) await tail
+    await companion?.pending
     if (failure) throw failure
     if (companion !== undefined) await runLast(companion, run)
     isOver = true

@@ -83,6 +83,7 @@ export class Membership {
       member,
       isInHand: parts.isInHand,
       onLate: (group, place, key) => parts.reader().late(group, place, key),
+      isOpen: (group, key) => parts.reader().isOpen(group, key),
     })
     this.doorbell = new Doorbell({ database, clock, member, onNews: (news) => this.#hear(news) })
   }

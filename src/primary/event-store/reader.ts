@@ -16,13 +16,13 @@ const TURN_PAGES = 8
 /** Maximum number of deliveries of one group in the hub. The rest waits in the store. */
 export const GROUP_MAX = 1024
 /**
- * Number of deliveries that each key may have in the hub, and the share of its group's free room that it may use beyond that: behind a slow or retried
- * one, other keys of the group continue, and a key alone in its group is read in long pages.
+ * Share of its group's room that each key may have in the hub, and while less than half of the room is taken, the share of what is free of that half:
+ * behind a slow or retried key others of the group continue, and one alone is read in long pages.
  */
-const KEY_MIN = 16
-const KEY_SHARE = 1 / 8
+const KEY_SHARE = 1 / 64
+const FREE_SHARE = 1 / 4
 /** Maximum number of deliveries of one key in the hub. */
-export const KEY_MAX = GROUP_MAX * KEY_SHARE
+export const KEY_MAX = (GROUP_MAX / 2) * FREE_SHARE
 /** Number of uncommitted outcomes above which reading pauses: after a crash all of them are delivered again. */
 const SETTLING_MAX = 16_384
 /** Share of EVENT_BUS_MAX_QUEUE, and of the hub's bytes, for rows of the store. */
@@ -235,7 +235,9 @@ export class Reader {
 
   /** Returns the number of rows that one of its keys may have in hand. */
   #roomOfKey(cursor: Cursor): number {
-    return Math.max(KEY_MIN, Math.floor(this.#roomOf(cursor) * KEY_SHARE))
+    const room = this.#roomOf(cursor)
+    const all = room + cursor.inHand
+    return Math.max(1, Math.floor(Math.max(all * KEY_SHARE, (room - all / 2) * FREE_SHARE)))
   }
 
   get #free(): number {
@@ -305,17 +307,20 @@ export class Reader {
     const { after, version } = cursor
     cursor.reading = after
     const { rows: page, readTo } = await this.#parts.store.readGroup(cursor.group.id, after, limit)
-    const { taken, suspect } = this.#take(cursor, page)
+    // A row has returned meanwhile, or this process has got slots: the page may have rows that follow what it lacks.
+    const isStale = cursor.version !== version
+    const { taken, suspect } = isStale ? { taken: 0, suspect: null } : this.#take(cursor, page)
     cursor.reading = 0
     const last = suspect ?? page[taken - 1]
     const isAll = suspect === null && taken === page.length && page.length < limit
     // A page may begin with late rows: if one is not taken, reading starts from it.
     const next = isAll ? undefined : (last?.place ?? Math.min(after, (page[0]?.place ?? after + 1) - 1))
     const readUpTo = next ?? Math.max(after, last?.place ?? 0, readTo)
-    // A row may have returned meanwhile: reading starts from it.
+    // A row may also have returned while the page was taken: reading starts from it.
     cursor.after = cursor.version === version ? readUpTo : Math.min(cursor.after, readUpTo)
     if (page.length > 0) cursor.rowBytes = bytesOf(page) / page.length
     if (suspect !== null) this.#try(cursor, suspect)
+    else if (isStale) this.#ready(cursor)
     else if (taken < page.length) cursor.state = 'full'
     else if (page.length === limit) this.#ready(cursor)
     return page.length
@@ -456,6 +461,12 @@ export class Reader {
     if (key.state === 'parked') return
     cursor.fallBehind(key)
     this.keyReady(cursor)
+  }
+
+  /** False while rows of the key are skipped: one that was skipped is not late. */
+  isOpen(group: number, name: string | null): boolean {
+    const key = name === null ? undefined : this.#cursors.get(group)?.keys.get(name)
+    return key === undefined || key.state === 'open'
   }
 
   /** A row has become visible behind the reading position: all later rows of its key are read again. */

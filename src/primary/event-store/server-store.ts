@@ -34,8 +34,9 @@ const COLUMNS = `seq, place, slot, thread, event_id AS id, event, envelope, payl
 const KEY_IN_HAND = 64
 const KEY = `SELECT ${COLUMNS}, ${HAS_ASSIGNABLE} AS has_assignable FROM heddle_delivery
   WHERE grp = $1 AND key = $2 AND ${ORDER} > $3 AND due_ms = 0 AND slot = ANY($5::int[]) ORDER BY ${ORDER} LIMIT $4`
-/** Rows that became visible behind the cursor. */
-const BEHIND = `SELECT ${COLUMNS} FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms = 0 ORDER BY ${ORDER}`
+/** Rows behind the cursor that are not in hand, and the first of those that became visible late. */
+const BEHIND = 'SELECT seq, place, key FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms = 0'
+const LATE = `SELECT ${COLUMNS} FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms = 0 ORDER BY ${ORDER} LIMIT $2`
 const DELIVERY = 'thread, event_id, event, envelope, payload, key, due_ms, expires_ms, crashes'
 
 interface ServerRow extends EventColumns {
@@ -93,6 +94,8 @@ export interface ServerStoreParts {
   isInHand: (seq: number) => boolean
   /** Called for a row that became visible after its group was read past it. */
   onLate: (group: number, place: number, key: string | null) => void
+  /** False while rows of the key are skipped. */
+  isOpen: (group: number, key: string | null) => boolean
 }
 
 export class ServerStore extends SqlStore {
@@ -143,7 +146,7 @@ export class ServerStore extends SqlStore {
           await this.assign()
           continue
         }
-        const page = [...(await this.#lateOf(group, behind)), ...rows].slice(0, limit)
+        const page = [...(await this.#lateOf(group, behind, limit)), ...rows].slice(0, limit)
         const decided = this.#parts.horizon.seen({ last: seq, oldest: id, next: event })
         this.#examined.set(group, decided)
         return { rows: await this.#pageOf(slots, page), readTo: decided }
@@ -181,17 +184,24 @@ export class ServerStore extends SqlStore {
   }
 
   /**
-   * Rows with a place of their own are reported instead: rows of their keys may have waited for them.
+   * Rows with a place of their own are reported instead, since rows of their keys may have waited for them, and so are rows of keys that are read by
+   * their key.
    * @param behind numbers of rows behind the cursor, separated by commas: most of them are in hand
    */
-  async #lateOf(group: number, behind: string): Promise<ServerRow[]> {
+  async #lateOf(group: number, behind: string, limit: number): Promise<ServerRow[]> {
     if (behind === '') return []
-    const { isInHand, onLate } = this.#parts
+    const { isInHand, isOpen, onLate } = this.#parts
     const seqs = behind.split(',').filter((seq) => !isInHand(Number(seq)) && !this.#left.has(Number(seq)))
     if (seqs.length === 0) return []
-    const late = await this.database.query<ServerRow & Row>(BEHIND, [`{${seqs.join(',')}}`])
-    for (const { place, key } of late) if (place !== null) onLate(group, Number(place), keyIn(key))
-    return late.filter(({ place }) => place === null)
+    const rows = await this.database.query<{ seq: number; place: number | null; key: string | null }>(BEHIND, [
+      `{${seqs.join(',')}}`,
+    ])
+    const late: number[] = []
+    for (const { seq, place, key } of rows) {
+      if (place === null && isOpen(group, keyIn(key))) late.push(seq)
+      else onLate(group, Number(place ?? seq), keyIn(key))
+    }
+    return late.length === 0 ? [] : await this.database.query<ServerRow & Row>(LATE, [`{${late.join(',')}}`, limit])
   }
 
   async #keyRows(params: (string | number)[]): Promise<ServerRow[]> {

@@ -17,7 +17,7 @@ import { SERVER_MAX_ROWS, serverInsertStatement } from './server-rows.ts'
 /** Maximum number of events of a thread waiting for their commit. */
 const WAITING_MAX = 16_384
 /** The same for their payloads, in characters. */
-const WAITING_MAX_LENGTH = 256 << 20
+const WAITING_MAX_LENGTH = 64 << 20
 
 interface Waiting {
   frame: EventFrame
@@ -72,29 +72,39 @@ export class StorePublisher {
   readonly #store = async (): Promise<void> => {
     const { isOnServer, maxRows } = this.#log
     while (this.#waiting.length > 0) {
-      let events = this.#waiting.splice(0, isOnServer ? maxRows : this.#waiting.length)
-      if (events.some(({ frame }) => this.#log.isLarge(frame))) events = await this.#fitting(events)
-      for (let from = 0; from < events.length; from += maxRows) {
-        const stored = this.#storeTogether(events.slice(from, from + maxRows))
-        if (isOnServer) await stored
-      }
+      const events = this.#waiting.splice(0, isOnServer ? maxRows : this.#waiting.length)
+      if (this.#log.isLarge(lengthOf(events))) await this.#storeLarge(events)
+      else
+        for (let from = 0; from < events.length; from += maxRows) {
+          const stored = this.#storeTogether(events.slice(from, from + maxRows))
+          if (isOnServer) await stored
+        }
     }
     this.#isScheduled = false
   }
 
-  /** Refuses those that are too large for their groups. */
-  async #fitting(events: readonly Waiting[]): Promise<Waiting[]> {
-    const fitting: Waiting[] = []
+  /** One commit after another, each of a bounded size: others write in between. */
+  async #storeLarge(events: readonly Waiting[]): Promise<void> {
+    const copies = this.#log.copies(this.#log.database)
+    let page: Waiting[] = []
+    let pageBytes = 0
     for (const event of events) {
       try {
-        if (this.#log.isLarge(event.frame)) await this.#log.requireFit(this.#log.database, event.frame)
-        fitting.push(event)
+        const bytes = await copies.of(event.frame)
+        if (bytes > COPIES_MAX_BYTES) throw tooLarge(event.frame, bytes)
+        if (page.length === this.#log.maxRows || pageBytes + bytes > PAGE_MAX_BYTES) {
+          await this.#storeTogether(page)
+          page = []
+          pageBytes = 0
+        }
+        page.push(event)
+        pageBytes += bytes
       } catch (error) {
         this.#ended(event)
         event.reject(storeError(error))
       }
     }
-    return fitting
+    await this.#storeTogether(page)
   }
 
   #ended({ frame }: Waiting): void {
@@ -103,6 +113,7 @@ export class StorePublisher {
   }
 
   async #storeTogether(events: readonly Waiting[]): Promise<void> {
+    if (events.length === 0) return
     let insertion: Insertion | null = null
     try {
       await this.#log.opened()
@@ -132,12 +143,45 @@ const CAUSED_FULL = 2
 const PARKED_SHARE = 0.5
 /** Duration above which an insert is reported to the primary, which then tests the store, milliseconds. */
 const SLOW_MS = 2000
-/** Maximum payload bytes of one event, counted once for each of its groups: one statement inserts them, and on a file all other writers wait for it. */
-const COPIES_MAX_BYTES = 64 << 20
+/**
+ * Maximum payload bytes of one event, and of the events of one transaction, counted once for each of their groups: on a file all other writers wait for
+ * that commit.
+ */
+export const COPIES_MAX_BYTES = 64 << 20
+/** The same for events of one commit of other events, but for one that is larger alone. */
+const PAGE_MAX_BYTES = 16 << 20
 /** Maximum bytes of UTF-8 for one unit of a string's length. */
 const UNIT_MAX_BYTES = 3
 /** Time an early event waits for the tables, milliseconds. */
 const OPEN_WAIT_MS = 5000
+
+/** Bytes of payloads, once for each group that gets them. Each event's groups are counted once. */
+export class Copies {
+  readonly #from: Queryable
+  readonly #isRelayed: (frame: EventFrame) => boolean
+  readonly #groups = new Map<string, number>()
+
+  /** @param isRelayed true for an event that is stored once, for the broker */
+  constructor(from: Queryable, isRelayed: (frame: EventFrame) => boolean) {
+    this.#from = from
+    this.#isRelayed = isRelayed
+  }
+
+  /** @throws DbError */
+  async of(frame: EventFrame): Promise<number> {
+    const bytes = Buffer.byteLength(frame.payload)
+    return this.#isRelayed(frame) ? bytes : bytes * (await this.#groupsOf(frame.event))
+  }
+
+  async #groupsOf(event: string): Promise<number> {
+    const known = this.#groups.get(event)
+    if (known !== undefined) return known
+    const sql = 'SELECT count(*) AS groups FROM heddle_group WHERE event = $1'
+    const groups = Number((await this.#from.queryOne<{ groups: number }>(sql, [event]))!.groups)
+    this.#groups.set(event, groups)
+    return groups
+  }
+}
 
 /** Events being stored. */
 export interface Insertion {
@@ -209,30 +253,14 @@ export class ThreadStore {
     )
   }
 
-  /** True for an event that its groups may be too many for: see `requireFit`. */
-  isLarge({ payload }: EventFrame): boolean {
-    return payload.length * UNIT_MAX_BYTES * this.memory.mostGroups > COPIES_MAX_BYTES
+  /** True if payloads may be too large for their groups: `copies` counts. @param length of all of them, characters */
+  isLarge(length: number): boolean {
+    return length * UNIT_MAX_BYTES * Math.max(1, this.memory.mostGroups) > PAGE_MAX_BYTES
   }
 
-  /**
-   * Counts the groups of a large event.
-   * @param from the database, or the transaction that publishes it
-   * @throws EVENT_PAYLOAD_TOO_LARGE, DbError
-   */
-  async requireFit(from: Queryable, frame: EventFrame): Promise<void> {
-    const { event } = frame
-    if (this.#hasBroker && !staysInStore(frame)) return
-    const found = await from.queryOne<{ groups: number }>(
-      'SELECT count(*) AS groups FROM heddle_group WHERE event = $1',
-      [event],
-    )
-    const groups = Number(found!.groups)
-    const bytes = Buffer.byteLength(frame.payload)
-    if (bytes * groups <= COPIES_MAX_BYTES) return
-    throw new HeddleError(
-      'EVENT_PAYLOAD_TOO_LARGE',
-      `The payload of ${event} has ${bytes} bytes and would be stored for ${groups} subscribers: ${bytes * groups} bytes; ${COPIES_MAX_BYTES} are allowed`,
-    )
+  /** Counts the bytes of large payloads. @param from the database, or the transaction that publishes them */
+  copies(from: Queryable): Copies {
+    return new Copies(from, (frame) => this.#hasBroker && !staysInStore(frame))
   }
 
   /** Resolves when the tables are there. @throws EVENT_BUS_UNAVAILABLE after 5 s */
@@ -328,4 +356,17 @@ async function runAll(to: Queryable, { statements }: Insertion): Promise<void> {
 export function storeError(error: unknown): HeddleError {
   if (error instanceof HeddleError && !(error instanceof DbError)) return error
   return new HeddleError('EVENT_BUS_UNAVAILABLE', `The event was not stored: ${messageOf(error)}`, { cause: error })
+}
+
+const lengthOf = (events: readonly Waiting[]): number =>
+  events.reduce((sum, { frame }) => sum + frame.payload.length, 0)
+
+/** @param copies payload bytes, once for each group @param others of the same transaction */
+export function tooLarge({ event, payload }: EventFrame, copies: number, others = 0): HeddleError {
+  const bytes = Buffer.byteLength(payload)
+  const beside = others === 0 ? '' : `, beside ${others} of the same transaction`
+  return new HeddleError(
+    'EVENT_PAYLOAD_TOO_LARGE',
+    `The payload of ${event} has ${bytes} bytes and would be stored for ${copies / bytes} subscribers: ${copies} bytes${beside}; ${COPIES_MAX_BYTES} are allowed`,
+  )
 }

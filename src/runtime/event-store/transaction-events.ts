@@ -6,7 +6,14 @@ import { type DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { settled } from '../../core/schedule/waiting.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { encodePayload, publicationOf } from '../events/publication.ts'
-import { type Insertion, storeError, type ThreadStore } from './thread-store.ts'
+import {
+  COPIES_MAX_BYTES,
+  type Copies,
+  type Insertion,
+  storeError,
+  type ThreadStore,
+  tooLarge,
+} from './thread-store.ts'
 
 /** Parts of the thread used for the events of a transaction. */
 export interface TransactionEventsOptions {
@@ -25,6 +32,13 @@ export class TransactionEvents implements TransactionCompanion {
   readonly #options: TransactionEventsOptions
   readonly #frames: EventFrame[] = []
   own: Queryable | null = null
+  /** Characters of their payloads. */
+  #length = 0
+  /** Those whose groups were counted, and the bytes of their payloads, once for each group. */
+  #counted: Set<EventFrame> | null = null
+  #bytes = 0
+  #copies: Copies | null = null
+  pending: Promise<unknown> | undefined = undefined
   /** From its last statements until its end. */
   #insertion: Insertion | null = null
 
@@ -71,15 +85,29 @@ export class TransactionEvents implements TransactionCompanion {
     const { log } = this.#options
     log?.checkRoom(frame)
     this.#frames.push(frame)
-    return log?.isLarge(frame) ? this.#requireFit(log, frame) : frame.id
+    this.#length += frame.payload.length
+    if (!log?.isLarge(this.#length)) return frame.id
+    const fits = (this.pending ?? Promise.resolve()).then(() => this.#requireFit(log, frame))
+    this.pending = fits.catch(() => {})
+    return fits
   }
 
+  /** It counts all events so far, and then each further one. */
   async #requireFit(log: ThreadStore, frame: EventFrame): Promise<string> {
     try {
-      await log.requireFit(this.own!, frame)
+      for (const each of this.#frames.slice(0, this.#frames.indexOf(frame) + 1)) {
+        if (this.#counted?.has(each)) continue
+        this.#copies ??= log.copies(this.own!)
+        const bytes = await this.#copies.of(each)
+        if (this.#bytes + bytes > COPIES_MAX_BYTES) throw tooLarge(each, bytes, this.#bytes)
+        this.#counted ??= new Set()
+        this.#counted.add(each)
+        this.#bytes += bytes
+      }
       return frame.id
     } catch (error) {
       this.#frames.splice(this.#frames.indexOf(frame), 1)
+      this.#length -= frame.payload.length
       throw error
     }
   }

@@ -76,7 +76,10 @@ export class TransactionRun {
       return NOTHING_LEFT
     }
     return Promise.resolve(result).then(
-      (value) => this.#resolved(value),
+      (value) => {
+        const pending = this.companion?.pending
+        return pending === undefined ? this.#resolved(value) : pending.then(() => this.#resolved(value))
+      },
       (thrown) => this.#end({ thrown }),
     )
   }

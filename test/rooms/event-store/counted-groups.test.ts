@@ -27,6 +27,7 @@ test('countOf(): counts the rows that an event makes for broadcasts of other pro
       member: () => member,
       isInHand: () => false,
       onLate: () => assert.fail(),
+      isOpen: () => true,
     })
   const groupOf = (kind: GroupKind, event = 'order.taken') => ({ event, name: `shop.${kind}`, kind, seenMs: 1 })
   await storeOf(7).join([groupOf('group'), groupOf('broadcast')])

@@ -115,4 +115,31 @@ for (const [name, driver, , make] of STORES.slice(1)) {
     await isEmpty(store)
     assert.equal(await heddle.stop(), 0)
   })
+
+  test(`${name} a payload that is refused is not stored, though its transaction did not wait for it`, async (t) => {
+    const store = await make(t)
+    if (store === null) return
+    const heddle = await startWith(store, 70, driver)
+    assert.equal((await heddle.post('/tell-unawaited', { length: LONGEST })).body.code, 'EVENT_PAYLOAD_TOO_LARGE')
+    assert.equal((await heddle.post('/tell', { length: 10 })).status, 200)
+    await until(async () => (await toldOf(heddle)).groups === 70, 'all groups', PATIENCE_MS)
+    await isEmpty(store)
+    assert.equal((await toldOf(heddle)).events, 70)
+    assert.equal(await heddle.stop(), 0)
+  })
+
+  test(`${name} events at their limit are taken up to 64 MiB at once, and the lane lives`, async (t) => {
+    const store = await make(t)
+    if (store === null) return
+    const heddle = await startWith(store, 1, driver)
+    const told = { length: LONGEST, count: 100 }
+    assert.deepEqual((await heddle.post('/tell-many', told)).body, { accepted: 64, EVENT_BUS_FULL: 36 })
+    const inTransaction = { accepted: 64, EVENT_PAYLOAD_TOO_LARGE: 36 }
+    assert.deepEqual((await heddle.post('/tell-many', { ...told, isInTransaction: true })).body, inTransaction)
+    // All are handled. Meanwhile its requests have a lane of their own: it has blocked its lane.
+    await isEmpty(store)
+    assert.deepEqual(await store.rows('SELECT id FROM heddle_dead'), [])
+    assert.ok(!heddle.logs.some(({ msg }) => / died: /.test(msg)))
+    assert.equal(await heddle.stop(), 0)
+  })
 }

@@ -37,6 +37,7 @@ test('readKey(): returns the next rows of a key however many rows before them ar
       member: () => 7,
       isInHand: (seq) => seq <= settling,
       onLate: () => assert.fail(),
+      isOpen: () => true,
     })
     const page = await store.readKey(1, KEY, settling, LIMIT, settling)
     const wanted = Array.from({ length: Math.min(LIMIT, ROWS - settling) }, (_, n) => settling + 1 + n)

@@ -175,3 +175,25 @@ test('no event begins before one of its key has ended, whoever is killed, frozen
     throw new Error(`${(error as Error).message}; ended: ${ended}\n${story.join('\n')}`)
   }
 })
+
+test('while a commit of another publisher is open, a blocked key with more rows than a page holds up no other key', async (t) => {
+  const bench = await benchOnPostgres(t)
+  if (bench === null) return t.skip('there is no such server')
+  const { log, connect } = bench
+  const first = await log.open('first')
+  const bad = await first.publish('parked', { tag: 't', n: 0, course: ['unrecoverable'] }, { key: 'k' })
+  await letterOf(log, first, bad, 'TakeWork')
+  const rows = connect()
+  await rows('BEGIN')
+  await rows(insertOf('l', 1, null).replaceAll("'work'", "'parked'"))
+  await first.burst(
+    'parked',
+    numbers(600).map((n) => ({ tag: 't', n: n + 1, key: 'k' })),
+  )
+  await first.publish('parked', { tag: 'other', n: 0 }, { key: 'other' })
+  try {
+    await until(() => notesOf(log, 'other', 'parked').length === 1, 'the event of another key', 5000)
+  } finally {
+    await rows('COMMIT')
+  }
+})

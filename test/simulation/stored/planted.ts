@@ -132,7 +132,7 @@ export const SHARED_PLANTED: readonly Planted[] = [
   {
     what: 'a page passes rows that have become visible late',
     file: 'server-store.ts',
-    text: '...(await this.#lateOf(group, behind)), ',
+    text: '...(await this.#lateOf(group, behind, limit)), ',
     instead: '',
   },
   {
