@@ -327,13 +327,19 @@ export class Reader {
   }
 
   async #readKey(cursor: Cursor, key: Key, limit: number): Promise<number> {
-    const page = await this.#parts.store.readKey(cursor.group.id, keyColumnOf(key.key)!, key.last, limit, cursor.after)
+    const { last } = key
+    const page = await this.#parts.store.readKey(cursor.group.id, keyColumnOf(key.key)!, last, limit)
+    // A row has returned meanwhile, or is replayed: the page may lack it.
+    if (key.last !== last) return page.length
     const { taken, suspect } = this.#take(cursor, page, key)
     if (suspect !== null) this.#try(cursor, suspect)
     // One of its deliveries may have become a dead letter meanwhile.
     if (key.state !== 'behind' || suspect !== null) return page.length
     if (taken > 0) key.last = Math.max(key.last, page[taken - 1]!.place)
-    if (taken < page.length) cursor.state = 'full'
+    const next = page[taken]
+    const isWaiting = next !== undefined && !isMalformed(next) && next.waits === true
+    if (isWaiting) cursor.caughtUp(key)
+    else if (next !== undefined) cursor.state = 'full'
     else if (page.length < limit) cursor.caughtUp(key)
     return page.length
   }
@@ -349,8 +355,9 @@ export class Reader {
       if (this.#left.has(row.seq) || this.#parts.isInHand(row.seq)) continue
       if (isMalformed(row)) this.#parts.onMalformed(row)
       // It is read again, behind the row it waits for.
-      else if (row.waits === true) continue
-      else if (of !== undefined || this.#mayPass(cursor, row)) {
+      else if (row.waits === true) {
+        if (of !== undefined) return { taken: n, suspect: null }
+      } else if (of !== undefined || this.#mayPass(cursor, row)) {
         if (this.#parts.isSuspect(row)) return { taken: n, suspect: row }
         // At least one row: rows in hand make room when they end.
         if (cursor.inHand > 0 && this.load.bytes + row.event.payload.length > MAX_BYTES)

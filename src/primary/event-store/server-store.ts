@@ -77,7 +77,8 @@ const PAGE = `(SELECT ${COLUMNS} FROM heddle_delivery
     WHERE grp = $1 AND ${ORDER} > $2 AND due_ms = 0 AND ($6::boolean OR slot = ANY($5::int[])) ORDER BY ${ORDER} LIMIT $3)
   UNION ALL SELECT ${HORIZON.last}, NULL, ${NO_SLOT}, 0, ${HORIZON.oldest}, ${HORIZON.next},
     coalesce((SELECT string_agg(CAST(seq AS text), ',') FROM (
-      SELECT seq FROM heddle_delivery WHERE grp = $1 AND slot = ANY($5::int[]) AND ${ORDER} > $4 AND ${ORDER} <= $2 AND due_ms = 0
+      SELECT seq FROM heddle_delivery
+        WHERE grp = $1 AND slot = ANY($5::int[]) AND ${ORDER} > $4 AND ${ORDER} <= $2 AND due_ms = 0 AND (${WAITS}) IS NOT TRUE
       UNION ALL SELECT seq FROM heddle_delivery
         WHERE grp = $1 AND slot = ANY($5::int[]) AND seq > $4 AND place IS NOT NULL AND place <= $4 AND place <= $2 AND due_ms + 0 = 0) AS behind), ''),
     CASE WHEN ${HAS_ASSIGNABLE} THEN 'some' ELSE '' END, NULL, NULL, NULL FROM ${HORIZON.from}`
@@ -154,8 +155,8 @@ export class ServerStore extends SqlStore {
     })
   }
 
-  /** Reads from the first row that may have become visible late: rows in hand, and rows that have left it, are skipped. */
-  override readKey(group: number, key: string, after: number, limit: number, read: number): Promise<Page> {
+  /** Reads from the first row of the key: rows in hand, and rows that have left it, are skipped. */
+  override readKey(group: number, key: string, after: number, limit: number): Promise<Page> {
     return this.inTurn(async () => {
       const slots = this.#readable(group)
       if (slots.length === 0) return []
@@ -165,8 +166,8 @@ export class ServerStore extends SqlStore {
       const isKnown = (seq: number): boolean => isInHand(seq) || this.#left.has(seq)
       const most = limit + KEY_IN_HAND
       const fresh: ServerRow[] = []
-      // Later rows of the key must not pass one that has become visible since the group was read.
-      let from = Math.min(after, read, this.#examined.get(group) ?? 0)
+      // Its first row may have become visible since the read.
+      let from = 0
       // Any number of rows may be settling. A page without the rest of the key would end its reading.
       for (let found = most; found === most && fresh.length < limit; ) {
         const rows = await this.#keyRows([group, key, from, most, list])

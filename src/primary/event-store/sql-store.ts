@@ -105,7 +105,7 @@ export class SqlStore implements DeliveryStore {
     return { rows: await this.#read(GROUP, [group, after, limit]), readTo: 0 }
   }
 
-  readKey(group: number, key: string, after: number, limit: number, _read: number): Promise<Page> {
+  readKey(group: number, key: string, after: number, limit: number): Promise<Page> {
     return this.#read(KEY, [group, key, after, limit])
   }
 

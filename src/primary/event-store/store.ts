@@ -57,6 +57,6 @@ export interface GroupPage {
 export interface DeliveryStore {
   /** Returns the next rows of a group after a place, at most `limit`. */
   readGroup(group: number, after: number, limit: number): Awaitable<GroupPage>
-  /** Does the same for one key. @param key as its column stores it @param read the group was read up to there */
-  readKey(group: number, key: string, after: number, limit: number, read: number): Awaitable<Page>
+  /** Does the same for one key. @param key as its column stores it */
+  readKey(group: number, key: string, after: number, limit: number): Awaitable<Page>
 }

@@ -39,7 +39,7 @@ test('readKey(): returns the next rows of a key however many rows before them ar
       onLate: () => assert.fail(),
       isOpen: () => true,
     })
-    const page = await store.readKey(1, KEY, settling, LIMIT, settling)
+    const page = await store.readKey(1, KEY, settling, LIMIT)
     const wanted = Array.from({ length: Math.min(LIMIT, ROWS - settling) }, (_, n) => settling + 1 + n)
     assert.deepEqual(
       page.map(({ seq }) => seq),

@@ -176,8 +176,8 @@ export const SHARED_PLANTED: readonly Planted[] = [
   {
     what: 'a key goes on before an older row of it has its groups',
     file: 'reader.ts',
-    text: 'else if (row.waits === true) continue',
-    instead: '',
+    text: 'else if (row.waits === true) {',
+    instead: 'else if (page.length === 0) {',
   },
   {
     what: 'a group is not read again when it has got slots',
@@ -230,10 +230,10 @@ export const SHARED_PLANTED: readonly Planted[] = [
     instead: 'const next = isAll || last === undefined || last.place <= after ? undefined',
   },
   {
-    what: 'a key is not read from the first row that may be late',
+    what: 'a key is not read from its first row',
     file: 'server-store.ts',
-    text: 'Math.min(after, read, this.#examined.get(group) ?? 0)',
-    instead: 'after',
+    text: '      let from = 0\n',
+    instead: '      let from = after\n',
   },
   {
     what: 'a place that goes back while a page is read leaves late rows to the next one',
