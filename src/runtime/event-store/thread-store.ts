@@ -17,7 +17,7 @@ import { SERVER_MAX_ROWS, serverInsertStatement } from './server-rows.ts'
 /** Maximum number of events of a thread waiting for their commit. */
 const WAITING_MAX = 16_384
 /** The same for their payloads, in characters. */
-const WAITING_MAX_LENGTH = 64 << 20
+const WAITING_MAX_LENGTH = 128 << 20
 
 interface Waiting {
   frame: EventFrame
@@ -74,26 +74,34 @@ export class StorePublisher {
     while (this.#waiting.length > 0) {
       const events = this.#waiting.splice(0, isOnServer ? maxRows : this.#waiting.length)
       if (this.#log.isLarge(lengthOf(events))) await this.#storeLarge(events)
-      else
-        for (let from = 0; from < events.length; from += maxRows) {
-          const stored = this.#storeTogether(events.slice(from, from + maxRows))
-          if (isOnServer) await stored
-        }
+      else if (isOnServer) await this.#storeTogether(events)
+      else void this.#storeAll(events)
     }
     this.#isScheduled = false
   }
 
+  /** On a file they share a commit. */
+  async #storeAll(events: readonly Waiting[]): Promise<void> {
+    const { maxRows } = this.#log
+    const stored: Promise<void>[] = []
+    for (let from = 0; from < events.length; from += maxRows)
+      stored.push(this.#storeTogether(events.slice(from, from + maxRows)))
+    await Promise.all(stored)
+  }
+
   /** One commit after another, each of a bounded size: others write in between. */
   async #storeLarge(events: readonly Waiting[]): Promise<void> {
-    const copies = this.#log.copies(this.#log.database)
+    let copies: Copies | null = null
     let page: Waiting[] = []
     let pageBytes = 0
     for (const event of events) {
       try {
+        await this.#log.opened()
+        copies ??= this.#log.copies()
         const bytes = await copies.of(event.frame)
         if (bytes > COPIES_MAX_BYTES) throw tooLarge(event.frame, bytes)
-        if (page.length === this.#log.maxRows || pageBytes + bytes > PAGE_MAX_BYTES) {
-          await this.#storeTogether(page)
+        if (page.length > 0 && pageBytes + bytes > PAGE_MAX_BYTES) {
+          await this.#storeAll(page)
           page = []
           pageBytes = 0
         }
@@ -104,7 +112,7 @@ export class StorePublisher {
         event.reject(storeError(error))
       }
     }
-    await this.#storeTogether(page)
+    await this.#storeAll(page)
   }
 
   #ended({ frame }: Waiting): void {
@@ -113,7 +121,6 @@ export class StorePublisher {
   }
 
   async #storeTogether(events: readonly Waiting[]): Promise<void> {
-    if (events.length === 0) return
     let insertion: Insertion | null = null
     try {
       await this.#log.opened()
@@ -258,9 +265,9 @@ export class ThreadStore {
     return length * UNIT_MAX_BYTES * Math.max(1, this.memory.mostGroups) > PAGE_MAX_BYTES
   }
 
-  /** Counts the bytes of large payloads. @param from the database, or the transaction that publishes them */
-  copies(from: Queryable): Copies {
-    return new Copies(from, (frame) => this.#hasBroker && !staysInStore(frame))
+  /** Counts the bytes of large payloads. @param from the transaction that publishes them; default: the database */
+  copies(from?: Queryable): Copies {
+    return new Copies(from ?? this.database, (frame) => this.#hasBroker && !staysInStore(frame))
   }
 
   /** Resolves when the tables are there. @throws EVENT_BUS_UNAVAILABLE after 5 s */
