@@ -141,7 +141,7 @@ export function toConnectError(thrown: unknown, config: ClientConfig): DbError {
   const message = messageOf(fault)
   if (message === 'timeout expired' || message === 'Query read timeout') {
     return new DbError(
-      'timeout',
+      'unavailable',
       `No answer from ${address} within the connection timeout: start the server, or correct RDB_HOST and RDB_PORT (or DATABASE_URL)`,
       {
         cause: thrown,

@@ -309,7 +309,7 @@ export class Pool {
     const { host, port } = this.#options.access.config
     const open = this.#all.size - this.#opening
     if (open === 0)
-      return new DbError('timeout', `Waited ${WAIT_MS} ms for a connection: ${host}:${port} does not answer`)
+      return new DbError('unavailable', `Waited ${WAIT_MS} ms for a connection: ${host}:${port} does not answer`)
     const why =
       this.#fault === null
         ? `all ${open} of this thread are in use (RDB_MAX_POOL is shared out over the threads)`
