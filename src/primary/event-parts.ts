@@ -101,6 +101,7 @@ export function assembleEvents(
     maxDeadBytes: settings.eventBusMaxDeadBytes,
     maxNames: settings.eventBusMaxNames,
     isStoreCrowded: () => threadStore.isCrowded,
+    waitsForTools: settings.eventBusWaitForTools,
     onQuarantine: (isWanted) => lanes.quarantine.want(isWanted),
     onQuarantineUsed: () => lanes.quarantine.renew(),
     log: (level, message, fields) => log(level, message, 'event_bus', fields),

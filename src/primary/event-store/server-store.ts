@@ -3,7 +3,7 @@ import type { Queryable, Row } from '../../contracts/db.ts'
 import { ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import { BROKER } from '../../runtime/event-store/delivery-rows.ts'
 import { type EventColumns, envelopeOf, keyColumnOf, keyIn } from '../../runtime/event-store/event-columns.ts'
-import { deleteRowsOf } from '../../runtime/event-store/server-changes.ts'
+import { arrayOf, deleteRowsOf } from '../../runtime/event-store/server-changes.ts'
 import { unassignedOf } from '../../runtime/event-store/server-rows.ts'
 import { IS_DRAWING, MEMBER_THREADS, SLOTS, slotOf } from '../../runtime/event-store/server-tables.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
@@ -192,17 +192,20 @@ export class ServerStore extends SqlStore {
   async #lateOf(group: number, behind: string, limit: number): Promise<ServerRow[]> {
     if (behind === '') return []
     const { isInHand, isOpen, onLate } = this.#parts
-    const seqs = behind.split(',').filter((seq) => !isInHand(Number(seq)) && !this.#left.has(Number(seq)))
+    const seqs = behind
+      .split(',')
+      .map(Number)
+      .filter((seq) => !isInHand(seq) && !this.#left.has(seq))
     if (seqs.length === 0) return []
     const rows = await this.database.query<{ seq: number; place: number | null; key: string | null }>(BEHIND, [
-      `{${seqs.join(',')}}`,
+      arrayOf(seqs),
     ])
     const late: number[] = []
     for (const { seq, place, key } of rows) {
       if (place === null && isOpen(group, keyIn(key))) late.push(seq)
       else onLate(group, Number(place ?? seq), keyIn(key))
     }
-    return late.length === 0 ? [] : await this.database.query<ServerRow & Row>(LATE, [`{${late.join(',')}}`, limit])
+    return late.length === 0 ? [] : await this.database.query<ServerRow & Row>(LATE, [arrayOf(late), limit])
   }
 
   async #keyRows(params: (string | number)[]): Promise<ServerRow[]> {

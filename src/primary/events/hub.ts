@@ -55,6 +55,8 @@ export interface HubOptions {
   maxNames?: number
   /** True when the event store is too full for new work. Default: never. */
   isStoreCrowded?: () => boolean
+  /** EVENT_BUS_WAIT_FOR_TOOLS. Default true. */
+  waitsForTools?: boolean
   /** Called with true when there are suspects to try in a quarantine lane, and with false when none are left. */
   onQuarantine: (isWanted: boolean) => void
   /** A handler in the quarantine lane was abandoned: the next suspect needs a fresh lane. */
@@ -608,7 +610,7 @@ export class Hub implements DeliverySink {
       this.#quarantine.ended(delivery)
       if (thread.isQuarantine) this.#options.onQuarantineUsed()
       const error = `The subscriber did not finish within ${delivery.consumer.timeoutMs} ms`
-      if (delivery.event.source?.isAway) this.#awaitTool(delivery, error)
+      if (delivery.event.source?.isAway && this.#options.waitsForTools !== false) this.#awaitTool(delivery, error)
       else this.#fail(delivery, error, 'once')
     }
     this.#outages.look()

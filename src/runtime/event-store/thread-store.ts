@@ -101,9 +101,10 @@ export class StorePublisher {
         const bytes = await copies.of(event.frame)
         if (bytes > COPIES_MAX_BYTES) throw tooLarge(event.frame, bytes)
         if (page.length > 0 && pageBytes + bytes > PAGE_MAX_BYTES) {
-          await this.#storeAll(page)
+          const full = page
           page = []
           pageBytes = 0
+          await this.#storeAll(full)
         }
         page.push(event)
         pageBytes += bytes

@@ -34,8 +34,8 @@ export class TransactionEvents implements TransactionCompanion {
   own: Queryable | null = null
   /** Characters of their payloads. */
   #length = 0
-  /** Those whose groups were counted, and the bytes of their payloads, once for each group. */
-  #counted: Set<EventFrame> | null = null
+  /** Number of the first ones whose groups were counted, and the bytes of their payloads, once for each group. */
+  #counted = 0
   #bytes = 0
   #copies: Copies | null = null
   pending: Promise<unknown> | undefined = undefined
@@ -92,16 +92,14 @@ export class TransactionEvents implements TransactionCompanion {
     return fits
   }
 
-  /** It counts all events so far, and then each further one. */
+  /** Counts all events so far, then each further one. */
   async #requireFit(log: ThreadStore, frame: EventFrame): Promise<string> {
     try {
-      for (const each of this.#frames.slice(0, this.#frames.indexOf(frame) + 1)) {
-        if (this.#counted?.has(each)) continue
-        this.#copies ??= log.copies(this.own!)
+      this.#copies ??= log.copies(this.own!)
+      for (let each: EventFrame | null = null; each !== frame; this.#counted++) {
+        each = this.#frames[this.#counted]!
         const bytes = await this.#copies.of(each)
         if (this.#bytes + bytes > COPIES_MAX_BYTES) throw tooLarge(each, bytes, this.#bytes)
-        this.#counted ??= new Set()
-        this.#counted.add(each)
         this.#bytes += bytes
       }
       return frame.id

@@ -142,4 +142,14 @@ for (const [name, driver, , make] of STORES.slice(1)) {
     assert.ok(!heddle.logs.some(({ msg }) => / died: /.test(msg)))
     assert.equal(await heddle.stop(), 0)
   })
+
+  test(`${name} a transaction may publish 60,000 small events`, async (t) => {
+    const store = await make(t)
+    if (store === null) return
+    const heddle = await startWith(store, 1, driver)
+    const told = { length: 200, count: 60_000, isInTransaction: true }
+    assert.deepEqual((await heddle.post('/tell-many', told)).body, { accepted: 60_000 })
+    await isEmpty(store)
+    assert.equal(await heddle.stop(), 0)
+  })
 }
