@@ -80,6 +80,10 @@ export function dueMsOf({ timestampMs, delayMs }: Pick<EventFrame, 'timestampMs'
   return dueMs % 2 === Number(isDate) ? dueMs : dueMs + 1
 }
 
+/** Time after which an event is not begun, milliseconds since the epoch; 0: none. */
+export const expiresMsOf = ({ timestampMs, delayMs, ttlMs }: EventFrame): number =>
+  ttlMs === 0 ? 0 : Math.ceil(timestampMs + delayMs + ttlMs)
+
 /** True for an event whose row needs no key, due time or expiry. */
 export const isPlain = ({ key, delayMs, ttlMs }: EventFrame): boolean => key === null && delayMs === 0 && ttlMs === 0
 
@@ -87,9 +91,7 @@ export const isPlain = ({ key, delayMs, ttlMs }: EventFrame): boolean => key ===
 export function pushColumns(params: SqlValue[], frame: EventFrame, areAllPlain: boolean): void {
   params.push(frame.id, frame.event, envelopeOf(frame), frame.payload)
   if (areAllPlain) return
-  const { timestampMs, delayMs, ttlMs, key } = frame
-  const expiresMs = ttlMs === 0 ? 0 : Math.ceil(timestampMs + delayMs + ttlMs)
-  params.push(keyColumnOf(key), dueMsOf(frame), expiresMs)
+  params.push(keyColumnOf(frame.key), dueMsOf(frame), expiresMsOf(frame))
 }
 
 /** True for an event no message broker gets: the store keeps its order and its time. */

@@ -5,6 +5,7 @@ import pg from 'pg'
 import { ownTransaction, type StoreDatabase } from '../../../src/runtime/event-store/database.ts'
 import { serverInsertStatement } from '../../../src/runtime/event-store/server-rows.ts'
 import { prepareTables } from '../../../src/runtime/event-store/tables.ts'
+import { textArray } from '../../../src/runtime/event-store/text-array.ts'
 import { writeStoreChanges } from '../../../src/runtime/event-store/write-changes.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import type { FencedSlot, StoreChanges } from '../../../src/transport/store-changes.ts'
@@ -87,6 +88,18 @@ const noted = (seq: number, attempt: number) => ({
   isBegun: true,
   retryMs: 0,
   dueMs: 0,
+})
+
+test('PostgreSQL reads lists of texts as they were written', async (t) => {
+  const server = await serverWithGroup(t)
+  if (server === null) return
+  const texts = ['', null, 'NULL', '{"a": [1, "b"]}', 'it\'s \\ {},"', 'ä€😀\n', ' ', 'x'.repeat(100_000)]
+  for (const list of [texts, [], [null], ['ä']]) {
+    const row = await server.db.queryOne<{ json: string }>('SELECT CAST(to_json($1::text[]) AS text) AS json', [
+      textArray(list),
+    ])
+    assert.deepEqual(JSON.parse(row!.json), list)
+  }
 })
 
 test('what becomes of many deliveries takes few statements', async (t) => {

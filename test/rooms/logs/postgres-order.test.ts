@@ -8,6 +8,7 @@ import { assertOrder, handled, isEmpty, letterOf, notesOf, numbers, orderOf, pau
 import type { LogProcess } from '../../contracts/log-store.ts'
 import { seededRandom } from '../../support/random.ts'
 import { rowsOfServer } from '../../support/rows.ts'
+import { textsOf } from '../../support/text-array.ts'
 import { until } from '../../support/until.ts'
 
 /** A look for late rows is made once a second. */
@@ -61,11 +62,15 @@ function insertOf(tag: string, n: number, key: string | null): string {
           ? 'NULL'
           : typeof value === 'number'
             ? String(value)
-            : `'${String(value).replaceAll("'", "''")}'`,
+            : Buffer.isBuffer(value)
+              ? `ARRAY[${textsOf(value).map(quoted).join()}]`
+              : quoted(value),
       ),
     sql,
   )
 }
+
+const quoted = (value: unknown): string => (value === null ? 'NULL' : `'${String(value).replaceAll("'", "''")}'`)
 
 test('a row that becomes visible behind those that were read is handled, with a key or without', async (t) => {
   const bench = await benchOnPostgres(t)

@@ -84,7 +84,7 @@ type Row = Record<string, SqlValue>
 
 /** The statements that SQLite has no words for. Whatever else begins like one of them is refused. */
 const INSERT =
-  /^INSERT INTO heddle_delivery \(([\w, ]+)\)\s+SELECT (.*?)\s+FROM \((VALUES .*)\) AS e \(([\w, ]+)\)(.*?)\s+WHERE e\.event IS NOT NULL( AND \(SELECT pg_current_xact_id\(\)\) IS NOT NULL)? ORDER BY e\.n$/s
+  /^INSERT INTO heddle_delivery \(([\w, ]+)\)\s+SELECT (.*?)\s+FROM (unnest\(.*\) WITH ORDINALITY AS e \([\w, ]+\))(.*?)(?:\s+WHERE (\(SELECT pg_current_xact_id\(\)\) IS NOT NULL))? ORDER BY e\.n$/s
 const ASSIGN =
   /^WITH moved AS \(DELETE FROM heddle_delivery WHERE (.*?) RETURNING \*\)\s+INSERT INTO heddle_delivery \(([\w, ]+)\) SELECT (.*?) FROM moved AS d(.*?) ORDER BY d\.seq$/s
 const DELETE_HELD =
@@ -360,10 +360,8 @@ export class SimulatedServer implements SimulatedStore {
 
   /** What an INSERT of events would insert now. */
   #newRows(sql: string, params: Params): { columns: string[]; rows: SqlValue[][]; hasXid: boolean } {
-    const [columns, selected, values, names, join, xid] = partsOf(sql, INSERT)
-    const text = this.#translated(
-      `WITH e (${names}) AS (${values}) SELECT ${selected} FROM e${join} WHERE e.event IS NOT NULL ORDER BY e.n`,
-    )
+    const [columns, selected, events, join, xid] = partsOf(sql, INSERT)
+    const text = this.#translated(`SELECT ${selected} FROM ${events}${join} ORDER BY e.n`)
     const rows = this.#prepare(text.text).raw().all(named(text, params)) as SqlValue[][]
     return { columns: columns!.split(', '), rows, hasXid: xid !== undefined }
   }

@@ -1,5 +1,6 @@
 /** Statements for PostgreSQL as SQLite takes them. What it cannot run at all is run in server.ts. */
 import type { SqlValue } from '../../../src/contracts/db.ts'
+import { textsOf } from '../../support/text-array.ts'
 
 export interface Translated {
   readonly text: string
@@ -7,12 +8,15 @@ export interface Translated {
   readonly arrays: ReadonlySet<number>
 }
 
-const ARRAY = /\$(\d+)::(?:int|bigint)\[\]/g
+const ARRAY = /\$(\d+)::(?:int|bigint|text)\[\]/g
 
 /** Rules from the text for a server to one that means the same to SQLite, in this order. */
 const RULES: readonly (readonly [RegExp, string | ((...found: string[]) => string)])[] = [
   // Lists side by side, as a table.
-  [/unnest\(([^)]*)\) AS (\w+) \(([^)]*)\)/g, (_, lists, name, columns) => tableOf(lists!, name!, columns!)],
+  [
+    /unnest\(([^)]*)\)(?: WITH ORDINALITY)? AS (\w+) \(([^)]*)\)/g,
+    (_, lists, name, columns) => tableOf(lists!, name!, columns!),
+  ],
   [/= ANY\((\$\d+)::(?:int|bigint)\[\]\)/g, 'IN (SELECT value FROM json_each($1))'],
   // The rows that a subquery would find for each row before it.
   [
@@ -53,9 +57,11 @@ const seriesTo = (last: string): string => `json_each('${series(Number(last))}')
 function tableOf(lists: string, name: string, columns: string): string {
   const params = lists.split(',').map((list) => list.trim().split('::')[0]!)
   const names = columns.split(',').map((column) => column.trim())
-  const selected = names.map((column, n) => `l${n}.value AS ${column}`).join(', ')
-  const from = params.map((param, n) => `json_each(${param}) AS l${n}${n === 0 ? '' : ` ON l${n}.key = l0.key`}`)
-  return `(SELECT ${selected} FROM ${from.join(' JOIN ')}) AS ${name}`
+  // With one name more than lists, the last is the position.
+  const itemOf = (n: number): string =>
+    n === params.length ? 'l.key' : `json_extract(${params[n]}, '$[' || l.key || ']')`
+  const selected = names.map((column, n) => `${n === 0 ? 'l.value' : itemOf(n)} AS ${column}`).join(', ')
+  return `(SELECT ${selected} FROM json_each(${params[0]}) AS l) AS ${name}`
 }
 
 export function translated(sql: string): Translated {
@@ -65,12 +71,17 @@ export function translated(sql: string): Translated {
   return { text, arrays }
 }
 
+/** As JSON: numbers come as text, texts in the binary form of `textArray`. */
+function listOf(array: SqlValue): string {
+  return Buffer.isBuffer(array) ? JSON.stringify(textsOf(array)) : `[${String(array).slice(1, -1)}]`
+}
+
 /** Parameters by name; a list is JSON to SQLite. */
 export function named({ arrays }: Translated, params: readonly SqlValue[]): Record<string, unknown> {
   return Object.fromEntries(
     params.map((value, at) => [
       String(at + 1),
-      arrays.has(at + 1) ? `[${String(value).slice(1, -1)}]` : typeof value === 'boolean' ? Number(value) : value,
+      arrays.has(at + 1) ? listOf(value) : typeof value === 'boolean' ? Number(value) : value,
     ]),
   )
 }
