@@ -95,9 +95,8 @@ test('PostgreSQL reads lists of texts as they were written', async (t) => {
   if (server === null) return
   const texts = ['', null, 'NULL', '{"a": [1, "b"]}', 'it\'s \\ {},"', 'ä€😀\n', ' ', 'x'.repeat(100_000)]
   for (const list of [texts, [], [null], ['ä']]) {
-    const row = await server.db.queryOne<{ json: string }>('SELECT CAST(to_json($1::text[]) AS text) AS json', [
-      textArray(list),
-    ])
+    const sql = 'SELECT CAST(to_json($1::text[]) AS text) AS json'
+    const row: { json: string } | null = await server.db.queryOne(sql, [textArray(list)])
     assert.deepEqual(JSON.parse(row!.json), list)
   }
 })
