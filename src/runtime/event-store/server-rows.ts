@@ -17,26 +17,32 @@ export const unassignedOf = (member: number): number => BROKER - member
 export const threadOf = (member: number, thread: number): number => member * MEMBER_THREADS + thread
 
 /**
- * $1 is the thread, then a list for each column; for rows without subscribed groups the last two parameters are the group and the `place`.
+ * $1 is the thread, then a list for each column, of a single event its value: a list costs the server a table. For rows without subscribed groups
+ * the last two parameters are the group and the `place`.
  * `pg_current_xact_id()` gives the transaction its id before it draws a `seq`: the horizon relies on that.
  */
-function textOf(isForGroups: boolean, isPlainText: boolean): string {
-  const lists = ['text', 'text', 'text', 'text', ...(isPlainText ? [] : ['text', 'bigint', 'bigint'])]
+function textOf(isForGroups: boolean, isPlainText: boolean, isSingle: boolean): string {
+  const types = ['text', 'text', 'text', 'text', ...(isPlainText ? [] : ['text', 'bigint', 'bigint'])]
   const columns = ['id', 'event', 'envelope', 'payload', ...(isPlainText ? [] : ['key', 'due_ms', 'expires_ms'])]
-  const params = lists.map((type, at) => `$${2 + at}::${type}[]`)
-  const group = isForGroups ? 'g.id' : `$${2 + lists.length}::integer`
+  const params = types.map((type, at) => `$${2 + at}::${type}`)
+  const event = `(SELECT 1 AS n, ${params.map((param, at) => `${param} AS ${columns[at]}`).join(', ')}) AS e`
+  const events = `unnest(${params.map((param) => `${param}[]`).join(', ')}) WITH ORDINALITY AS e (${columns.join(', ')}, n)`
+  const group = isForGroups ? 'g.id' : `$${2 + types.length}::integer`
   const key = isPlainText ? 'NULL::text' : 'e.key'
   const slot = isForGroups ? `CASE WHEN g.member > 0 THEN 0 ELSE ${slotOf(key)} END` : slotOf(key)
   const rest = isPlainText ? 'NULL, 0, 0' : 'e.key, e.due_ms, e.expires_ms'
   const join = isForGroups ? ' JOIN heddle_group AS g ON g.event = e.event' : ''
-  const place = isForGroups ? 'NULL' : `$${3 + lists.length}::bigint`
+  const place = isForGroups ? 'NULL' : `$${3 + types.length}::bigint`
   return `INSERT INTO heddle_delivery (grp, place, slot, thread, event_id, event, envelope, payload, key, due_ms, expires_ms)
     SELECT ${group}, ${place}, ${slot}, $1::bigint, e.id, e.event, e.envelope, e.payload, ${rest}
-    FROM unnest(${params.join(', ')}) WITH ORDINALITY AS e (${columns.join(', ')}, n)${join}
+    FROM ${isSingle ? event : events}${join}
     WHERE ${IS_DRAWING} ORDER BY e.n`
 }
 
-const TEXTS = [false, true].map((isForGroups) => [false, true].map((isPlainText) => textOf(isForGroups, isPlainText)))
+const EITHER = [false, true]
+const TEXTS = EITHER.map((isForGroups) =>
+  EITHER.map((isPlainText) => EITHER.map((isSingle) => textOf(isForGroups, isPlainText, isSingle))),
+)
 
 /**
  * The statement for inserting events: one row for each recipient, in the order of the events.
@@ -52,18 +58,24 @@ export function serverInsertStatement(
   subscriptions = 0,
 ): { sql: string; params: SqlValue[] } {
   const isPlainText = frames.every(isPlain)
+  const isSingle = frames.length === 1
+  const texts = (of: (frame: EventFrame) => string | null): SqlValue =>
+    isSingle ? of(frames[0]!) : textArray(frames.map(of))
+  const numbers = (of: (frame: EventFrame) => number): SqlValue => (isSingle ? of(frames[0]!) : arrayOf(frames.map(of)))
   const params: SqlValue[] = [
     threadOf(member, thread),
-    textArray(frames.map(({ id }) => id)),
-    textArray(frames.map(({ event }) => event)),
-    textArray(frames.map(envelopeOf)),
-    textArray(frames.map(({ payload }) => payload)),
+    texts(({ id }) => id),
+    texts(({ event }) => event),
+    texts(envelopeOf),
+    texts(({ payload }) => payload),
   ]
-  if (!isPlainText) {
-    const keys = textArray(frames.map(({ key }) => keyColumnOf(key)))
-    params.push(keys, arrayOf(frames.map(dueMsOf)), arrayOf(frames.map(expiresMsOf)))
-  }
+  if (!isPlainText)
+    params.push(
+      texts(({ key }) => keyColumnOf(key)),
+      numbers(dueMsOf),
+      numbers(expiresMsOf),
+    )
   if (recipients === 'later') params.push(unassignedOf(member), subscriptions)
   else if (recipients === 'broker') params.push(BROKER, null)
-  return { sql: TEXTS[Number(recipients === 'groups')]![Number(isPlainText)]!, params }
+  return { sql: TEXTS[Number(recipients === 'groups')]![Number(isPlainText)]![Number(isSingle)]!, params }
 }

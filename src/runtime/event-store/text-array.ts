@@ -6,8 +6,8 @@ const HEAD_BYTES = 20
 const TEXT = 25
 
 /**
- * Returns texts in the binary form of PostgreSQL's arrays (`array_recv` in arrayfuncs.c): unlike the text form it needs no quoting, and unlike single
- * parameters it costs the server nothing for each value.
+ * Returns texts in the binary form of PostgreSQL's arrays (`array_recv` in arrayfuncs.c): unlike the text form it needs no quoting, and the server
+ * reads it faster than as many parameters.
  * @param texts well-formed, without NUL
  */
 export function textArray(texts: readonly (string | null)[]): Buffer {

@@ -84,7 +84,7 @@ type Row = Record<string, SqlValue>
 
 /** The statements that SQLite has no words for. Whatever else begins like one of them is refused. */
 const INSERT =
-  /^INSERT INTO heddle_delivery \(([\w, ]+)\)\s+SELECT (.*?)\s+FROM (unnest\(.*\) WITH ORDINALITY AS e \([\w, ]+\))(.*?)(?:\s+WHERE (\(SELECT pg_current_xact_id\(\)\) IS NOT NULL))? ORDER BY e\.n$/s
+  /^INSERT INTO heddle_delivery \(([\w, ]+)\)\s+SELECT (.*?)\s+FROM (unnest\(.*\) WITH ORDINALITY AS e \([\w, ]+\)|\(SELECT 1 AS n, [^()]+\) AS e)(.*?)(?:\s+WHERE (\(SELECT pg_current_xact_id\(\)\) IS NOT NULL))? ORDER BY e\.n$/s
 const ASSIGN =
   /^WITH moved AS \(DELETE FROM heddle_delivery WHERE (.*?) RETURNING \*\)\s+INSERT INTO heddle_delivery \(([\w, ]+)\) SELECT (.*?) FROM moved AS d(.*?) ORDER BY d\.seq$/s
 const DELETE_HELD =
