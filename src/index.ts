@@ -4,15 +4,17 @@ export type { Claims } from './contracts/auth.ts'
 export type { StandardSchemaV1 } from './contracts/common.ts'
 export type { Condition, Db, Queryable, Row, Sql, SqlTag, SqlValue, TransactionOptions, Tx } from './contracts/db.ts'
 export type {
+  Cancelled,
   DeadLetter,
   DeadLetterFilter,
   DeliveryFailure,
   EventBus,
   EventMeta,
   EventRecord,
+  LostReason,
   TopologyEntry,
 } from './contracts/event-bus.ts'
-export type { EventContracts, EventName, Events, Payload, PayloadsOf } from './contracts/events.ts'
+export type { CancelFilter, EventContracts, EventName, Events, Payload, PayloadsOf } from './contracts/events.ts'
 export type {
   AfterHook,
   Answer,

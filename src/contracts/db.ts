@@ -1,6 +1,6 @@
 // The tool `db`: statements, transactions, composed SQL.
 import type { DbError } from '../core/errors/catalogue.ts'
-import type { EventName, Published, PublishOptions } from './events.ts'
+import type { CancelFilter, EventName, Published, PublishOptions } from './events.ts'
 
 /** SQL with its values, made by `` sql`…` ``: a statement, or a part of one. No text of a client can be one. */
 export interface Sql {
@@ -104,6 +104,13 @@ export interface Tx extends Queryable {
    * @throws EVENT_CONTRACT, EVENT_PAYLOAD_INVALID, EVENT_PAYLOAD_TOO_LARGE, EVENT_NAME_INVALID, EVENT_OPTIONS_INVALID, EVENT_BUS_FULL
    */
   publish<Name extends EventName>(event: Name, payload: Published<Name>, options?: PublishOptions): Promise<string>
+  /**
+   * Takes events back with the commit: those that wait, those of this transaction, and the running ones, whose signals are aborted after it. Events of
+   * Redis Streams are not meant. In the end they are gone exactly when the rows of the transaction are there.
+   * @returns how many deliveries
+   * @throws EVENT_NAME_INVALID, EVENT_OPTIONS_INVALID, EVENT_BUS_UNAVAILABLE
+   */
+  cancel(what: CancelFilter): Promise<number>
 }
 
 /** What a transaction sees of others, and whether it may write. */

@@ -2,7 +2,7 @@
 
 import type { Awaitable, Owner } from './common.ts'
 import type { TransactionCompanion, Tx } from './db.ts'
-import type { Delivered, EventName, Payload, Published, PublishOptions } from './events.ts'
+import type { CancelFilter, Delivered, EventName, Payload, Published, PublishOptions } from './events.ts'
 import type { BlackBox } from './registry.ts'
 
 /** One event, as `/system/traces/flat` shows it: with the keys of its payload, never the values. */
@@ -28,7 +28,25 @@ export interface EventMeta
   extends Pick<EventRecord, 'id' | 'parent_id' | 'event' | 'emitter' | 'timestamp' | 'request_id'> {
   /** 1 on the first delivery. */
   attempt: number
+  /**
+   * Aborted when the handler should end: its time is up, the event was cancelled, the process stops and does not wait, or another process has the
+   * event. `signal.reason` is DELIVERY_LOST, with `details: { reason }`, a `LostReason`.
+   */
+  readonly signal: AbortSignal
+  /** Begins the time limit of the attempt anew. Call it as often as you like: it leaves the thread at most ten times a second. @throws DELIVERY_LOST */
+  heartbeat(): void
 }
+
+/** How many deliveries `cancel` has taken back: an event has one for each subscriber. Both 0: all had ended, or there was no such event. */
+export interface Cancelled {
+  /** They had not begun, and never will. */
+  waiting: number
+  /** Their handlers were told; what these still do does not count. */
+  running: number
+}
+
+/** Why a delivery is no longer its handler's. With `stopped`, what the handler does until the process has ended still counts. */
+export type LostReason = 'timeout' | 'cancelled' | 'stopped' | 'moved'
 
 export type Subscriber = (data: Payload, event: EventMeta, tx?: Tx) => unknown | Promise<unknown>
 
@@ -107,6 +125,11 @@ export interface EventBus {
     payload: Published<Name>,
     options?: { timeoutMs?: number },
   ): Promise<T>
+  /**
+   * Takes events back, in all processes: those that wait are gone, the signals of those that run are aborted, and nothing is tried again.
+   * @throws EVENT_NAME_INVALID, EVENT_OPTIONS_INVALID
+   */
+  cancel(what: CancelFilter): Promise<Cancelled>
   /** Receives every event record of the process. The listener is called synchronously and must not block. @returns a function that removes it */
   addListener(listener: (record: EventRecord) => void): () => void
   /** @returns a function that removes it */
@@ -226,6 +249,8 @@ export type PublicationCheck = (
 export interface BusTransport {
   /** Set by the tool `event_bus`. */
   checkPublication: PublicationCheck | null
+  /** Set by it, too. @throws EVENT_NAME_INVALID, EVENT_OPTIONS_INVALID */
+  checkCancel: ((what: unknown) => CancelFilter) | null
   /** What goes with a run of a transaction of a plugin: it makes its `tx` a Tx. @param emitter the plugin */
   beginTransaction(emitter: string): TransactionCompanion
   /** The database does not take something at the moment: the primary tests whether it takes events. */
@@ -242,6 +267,7 @@ export interface BusTransport {
 
 /** What only the hub and the event store know: a lane asks the primary. */
 export interface HubServices {
+  cancel(what: CancelFilter): Awaitable<Cancelled>
   history(): Awaitable<EventRecord[]>
   topology(): Awaitable<Record<string, TopologyEntry>>
   deadLetters(page?: DeadLetterPage): Awaitable<DeadLetter[]>

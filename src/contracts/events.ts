@@ -49,3 +49,6 @@ export interface PublishOptions {
    */
   ttlMs?: number
 }
+
+/** What `cancel` takes back: an event by its id, or all events of a name, of one key alone. */
+export type CancelFilter = string | { event: EventName; key?: string }

@@ -1,8 +1,8 @@
 // The tool `scheduler`: jobs and when they are due.
 import type { Awaitable, Owner } from './common.ts'
 
-/** What a handler learns of its run. */
-export interface JobRun {
+/** Which run of a job it is. */
+export interface JobTime {
   /** The time that the run is for, however late it begins. */
   due: Date
   /** 1, and one more for each time that the run of a date was cut off before. */
@@ -12,6 +12,15 @@ export interface JobRun {
    * has stood still. 0 where jobs are not stored.
    */
   fence: number
+}
+
+/** What a handler learns of its run. */
+export interface JobRun extends JobTime {
+  /**
+   * Aborted when the handler should end: the process stops and does not wait, or another process runs the jobs now. `signal.reason` is DELIVERY_LOST,
+   * with `details: { reason }`, a `LostReason`. A job at a date that throws after that is not done: it is run again.
+   */
+  readonly signal: AbortSignal
 }
 
 export type JobHandler = (run: JobRun) => unknown | Promise<unknown>

@@ -218,7 +218,7 @@ export type DeliveryEvent =
   | { readonly name: 'retry'; readonly atMs: number; readonly attempt: number; readonly delayMs: number }
   | { readonly name: 'thread_death'; readonly atMs: number; readonly deaths: number; readonly plugin: string | null }
   | { readonly name: 'dead_letter'; readonly atMs: number; readonly attempts: number }
-  | { readonly name: 'handed_over' | 'taken_over' | 'tool_away'; readonly atMs: number }
+  | { readonly name: 'handed_over' | 'taken_over' | 'tool_away' | 'cancelled'; readonly atMs: number }
 
 /** A delivery's span as plain data: it begins in one thread and may end in another. */
 export interface DeliverySpan extends TraceScope {

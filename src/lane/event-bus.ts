@@ -48,6 +48,7 @@ export class LaneBus extends ThreadBus {
     this.publisher = publisher
     this.threadStore = options.log
     this.#options = options
+    this.events.onHeartbeat = (delivery) => options.post({ type: 'heartbeat', delivery })
   }
 
   // Not async, which would cost two more promises. The tool turns an error into a rejection.
@@ -63,6 +64,8 @@ export class LaneBus extends ThreadBus {
     this.#options.handOn(frame)
     this.#tellPublished(frame)
   }
+
+  protected readonly cancelled = (): void => this.#options.post({ type: 'cancelled' })
 
   /** This thread's own listeners get the record at once. */
   #tellPublished(frame: EventFrame): void {

@@ -2,7 +2,7 @@
 
 import { fileURLToPath } from 'node:url'
 import { receiveMessageOnPort } from 'node:worker_threads'
-import type { JobRun } from '../contracts/scheduler.ts'
+import type { JobTime } from '../contracts/scheduler.ts'
 import type { Origin, RecordingInit } from '../contracts/tracing.ts'
 import { causality } from '../core/causality/context.ts'
 import { adoptVariables } from '../core/config/plugin-variables.ts'
@@ -376,9 +376,14 @@ export class LaneServer {
       case 'job':
         void this.#runJob(message.run, message.job, message.of)
         return
+      case 'job-lost':
+        this.#host.loseJob(message.run, message.reason)
+        return
       case 'store-write':
         void this.#writeLog(message.batch, message.changes)
         return
+      case 'delivery-lost':
+        return this.#bus.events.lose(message.delivery, message.reason)
       case 'pool-uses':
         return this.#post({ type: 'pool-uses', uses: poolUses() })
       case 'open-files':
@@ -409,8 +414,8 @@ export class LaneServer {
     }
   }
 
-  async #runJob(run: number, job: number, of: JobRun): Promise<void> {
-    const error = await this.#host.runJob(job, of)
+  async #runJob(run: number, job: number, of: JobTime): Promise<void> {
+    const error = await this.#host.runJob(run, job, of)
     // The lane is about to leave: another one runs it again.
     if (!this.#builtins.isSound()) return
     this.#post({ type: 'job-done', run, error })
@@ -477,14 +482,14 @@ export class LaneServer {
   #forgetStopped(): void {
     const context = causality.getStore()
     if (context?.eventId != null) this.#bus.events.stopped()
-    else if (context?.origin != null) this.#host.runningJobs.delete(context.origin)
+    else if (context?.origin != null) this.#host.jobStopped(context.origin)
     // Not at once: `process.exit` stops what runs after this.
     setTimeout(() => this.#kernel.toolbox.stopped(context), 0)
   }
 
   get #hasWork(): boolean {
     const { awaited, sockets } = this.#requests
-    return awaited > 0 || sockets.size > 0 || this.#bus.events.inFlight > 0 || this.#host.runningJobs.size > 0
+    return awaited > 0 || sockets.size > 0 || this.#bus.events.inFlight > 0 || this.#host.jobsRunning > 0
   }
 
   #letGo(isAgain = false): void {

@@ -1,21 +1,24 @@
 // What a lane hosts: what its plugins register, until the primary knows it.
+
+import type { LostReason } from '../contracts/event-bus.ts'
 import type { Endpoint, StaticMount } from '../contracts/http.ts'
 import type { LogSink } from '../contracts/logger.ts'
 import type { SystemDump, ToolStatus } from '../contracts/registry.ts'
-import type { JobRun } from '../contracts/scheduler.ts'
+import type { JobTime } from '../contracts/scheduler.ts'
 import type { Origin } from '../contracts/tracing.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { mountEndpoints } from '../runtime/endpoint/files/static-files.ts'
 import { ignoresHeaders, routeShapes } from '../runtime/endpoint/route.ts'
 import { type HostParts, jobFault, runJob, ThreadHost } from '../runtime/host/host.ts'
+import { RunningJob } from '../runtime/host/running-job.ts'
 import { type FlightRecorder, STEP_JOB } from '../transport/memory/flight-recorder.ts'
 import type { JobFault, JobManifest, RouteManifest, ToPrimary } from '../transport/messages.ts'
 
 /** The host of a lane. Collects what plugins register, and reports it to the primary when the lane has booted. */
 export class LaneHost extends ThreadHost {
   dump: SystemDump = { tools: {}, plugins: {}, lanes: {} }
-  /** Handlers of jobs that are under way. */
-  readonly runningJobs = new Set<Origin>()
+  /** Runs of jobs that are under way, by number. */
+  readonly #runningJobs = new Map<number, { origin: Origin; of: RunningJob }>()
   readonly #flight: FlightRecorder
   readonly #post: (message: ToPrimary) => void
 
@@ -40,20 +43,36 @@ export class LaneHost extends ThreadHost {
   }
 
   /** Runs one of its jobs. @param number as the primary knows it @returns why it failed, or null */
-  async runJob(number: number, run: JobRun): Promise<JobFault | null> {
+  async runJob(run: number, number: number, time: JobTime): Promise<JobFault | null> {
     const job = this.jobList[number]!
+    const of = new RunningJob(job.name, time)
     let error: JobFault | null = null
     const step = this.#flight.begin(STEP_JOB, number, -1, '', Date.now())
     const origin = { plugin: job.owner.name, handler: job.name }
-    this.runningJobs.add(origin)
+    this.#runningJobs.set(run, { origin, of })
     try {
-      await runJob(job, run, this.server.tracing, origin)
+      await runJob(job, of, this.server.tracing, origin)
     } catch (thrown) {
-      error = jobFault(job, thrown, this.kernel.plugins.facts)
+      error = { ...jobFault(job, thrown, this.kernel.plugins.facts), isLost: of.isLost }
     }
-    this.runningJobs.delete(origin)
+    this.#runningJobs.delete(run)
+    of.ended()
     this.#flight.end(step, Date.now(), error !== null)
     return error
+  }
+
+  /** The handler of a run should end. */
+  loseJob(run: number, reason: LostReason): void {
+    this.#runningJobs.get(run)?.of.lose(reason)
+  }
+
+  /** The handler of a run was terminated. */
+  jobStopped(handler: Origin): void {
+    for (const [run, { origin }] of this.#runningJobs) if (origin === handler) this.#runningJobs.delete(run)
+  }
+
+  get jobsRunning(): number {
+    return this.#runningJobs.size
   }
 
   /** The routes as the primary gets them: with what their hooks do, which are all known by now. */

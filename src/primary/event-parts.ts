@@ -107,7 +107,15 @@ export function assembleEvents(
     log: (level, message, fields) => log(level, message, 'event_bus', fields),
   })
   hub.records.keepHistory(traceFile(settings, log))
-  const bus = new PrimaryBus(kernel, hub, () => parts.driver)
+  const bus = new PrimaryBus(
+    kernel,
+    hub,
+    () => parts.driver,
+    async (what) => {
+      await parts.streams?.cancel(what)
+      return durable.cancel(what)
+    },
+  )
   bus.logFailedAttempts()
   const laneSubscribers = new LaneSubscribers(hub)
   const storeWriter = new StoreWriter(() => lanes.ready, threadStore)
@@ -128,7 +136,7 @@ export function assembleEvents(
     isAlive: (threadId) => threadId === 0 || lanes.all.some(({ heartbeat }) => heartbeat.threadId === threadId),
     report: (level, message, fields) => log(level, message, 'event_bus', fields),
   })
-  bus.log = { log: threadStore, take: (frame) => durable.take(frame, bus) }
+  bus.log = { log: threadStore, take: (frame) => durable.take(frame, bus), cancelled: () => durable.cancelled() }
   const publisher = new PrimaryPublisher(threadStore, durable)
   const deadLetters = new StoredDeadLetters(hub, threadStore, durable)
   const inProcess = new InProcessDriver(hub, deadLetters)

@@ -73,6 +73,8 @@ const SOCKET_GRACE_MS = 2000
 /** To close everything, work has to end so long before the time is up, milliseconds: a fifth of a short time. */
 const CLOSING_MAX_MS = 1500
 const CLOSING_SHARE = 0.2
+/** Handlers that still run get their signal so long before that, milliseconds: a fifth of a short time. */
+const HURRY_MAX_MS = 500
 /** What is left for the rest when the lanes have ended, milliseconds. */
 const CLOSING_LAST_MS = 500
 /** Each part has this long to close, even when the time is up, milliseconds. */
@@ -104,6 +106,7 @@ async function stopInOrder(
   const { hub } = events
   const endMs = steadyMs() + shutdownTimeoutMs
   const deadlineMs = endMs - Math.min(CLOSING_MAX_MS, shutdownTimeoutMs * CLOSING_SHARE)
+  const hurryMs = deadlineMs - Math.min(HURRY_MAX_MS, shutdownTimeoutMs * CLOSING_SHARE)
   const reportEnd = reportDrain(parts, fateOfEvents, deadlineMs)
   toolBooter.stop()
   recorders.tracing?.hurry()
@@ -124,12 +127,20 @@ async function stopInOrder(
   await until(areSocketsClosed, Math.min(deadlineMs, steadyMs() + SOCKET_GRACE_MS))
   for (const each of sockets) each.closeAll(...GOING_AWAY)
   // Jobs that run take as long as they may, and no event begins meanwhile that somebody else has, too.
-  const jobsStopped = withTimeout(jobs.stop(), deadlineMs - steadyMs(), undefined)
+  let areJobsOver = false
+  void jobs.stop().finally(() => {
+    areJobsOver = true
+  })
   const readingStopped = events.streams?.stopReading(deadlineMs - 500)
   events.durable.end()
   hub.returnDelayed()
-  await Promise.all([jobsStopped, readingStopped])
-  const isDone = (): boolean => hub.pending === 0 && (events.streams?.open ?? 0) === 0 && requestsInFlight() === 0
+  await readingStopped
+  const isDone = (): boolean =>
+    areJobsOver && hub.pending === 0 && (events.streams?.open ?? 0) === 0 && requestsInFlight() === 0
+  await until(isDone, hurryMs)
+  // What still runs gets its signal.
+  hub.stopping()
+  jobs.lose('stopped')
   await until(isDone, deadlineMs)
   reportEnd()
   if (hub.unstored > 0)

@@ -97,6 +97,7 @@ function attributesOf(event: DeliveryEvent): SpanAttributes {
     case 'handed_over':
     case 'taken_over':
     case 'tool_away':
+    case 'cancelled':
       return {}
   }
 }

@@ -3,11 +3,11 @@
  * Both unions are discriminated by `type`. A bare number is the doorbell.
  */
 import type { MessagePort } from 'node:worker_threads'
-import type { DeliveryFailure, EventRecord, SubscribeOptions } from '../contracts/event-bus.ts'
+import type { DeliveryFailure, EventRecord, LostReason, SubscribeOptions } from '../contracts/event-bus.ts'
 import type { RouteCode, RouteMethod } from '../contracts/http.ts'
 import type { LogLevel } from '../contracts/logger.ts'
 import type { PluginHealth, Starter, SystemDump, ToolStatus } from '../contracts/registry.ts'
-import type { JobDefinition, JobRun } from '../contracts/scheduler.ts'
+import type { JobDefinition, JobTime } from '../contracts/scheduler.ts'
 import type { Origin, RecordingInit, TraceContext } from '../contracts/tracing.ts'
 import type { Settings } from '../core/config/schema.ts'
 import type { Fault, WireError } from '../core/errors/catalogue.ts'
@@ -17,7 +17,7 @@ import type { StoreAnswer, StoreChanges } from './store-changes.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 30
+export const LANE_PROTOCOL = 31
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -182,9 +182,13 @@ export type ToLane =
   | { type: 'ready'; plugin: string }
   | { type: 'feed'; traces?: EventRecord[]; failures?: FailureRecord[]; logs?: LogRecord[] }
   | { type: 'snapshot'; dump: SystemDump; subscribers: Record<string, string[]> }
-  | { type: 'job'; run: number; job: number; of: JobRun }
+  | { type: 'job'; run: number; job: number; of: JobTime }
+  /** The handler of a run should end. */
+  | { type: 'job-lost'; run: number; reason: LostReason }
   /** Write the outcomes of deliveries to the store: a commit to a file would hold up the primary. Answered with `log-written`. */
   | { type: 'store-write'; batch: number; changes: StoreChanges }
+  /** The handler of a delivery should end. */
+  | { type: 'delivery-lost'; delivery: number; reason: LostReason }
   /** Report which handlers have calls under way in the thread pool. */
   | { type: 'pool-uses' }
   | { type: 'open-files' }
@@ -199,6 +203,8 @@ export interface JobFault extends WireError {
   line?: string
   /** How to fix it. */
   fix?: string
+  /** It was told to end before: the run is not done. */
+  isLost?: boolean
 }
 
 export type ToPrimary =
@@ -212,6 +218,10 @@ export type ToPrimary =
   | { type: 'tool-status'; tool: string; status: ToolStatus; message: string | null; fault: Fault | null }
   /** `registry.updateToolStatus` of a plugin: unlike a tool call, it has not set the status word in shared memory. */
   | { type: 'set-tool'; tool: string; status: ToolStatus; message: string | null }
+  /** A committed transaction has taken events back. */
+  | { type: 'cancelled' }
+  /** The handler of a delivery still works. */
+  | { type: 'heartbeat'; delivery: number }
   | { type: 'ready-done'; plugin: string }
   | { type: 'job-done'; run: number; error: JobFault | null }
   /** `error` is null when the changes are committed. */

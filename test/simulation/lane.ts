@@ -83,6 +83,9 @@ export class SimulatedLane {
     this.deliveriesInFlight--
   }
 
+  /** Handlers here do not listen to their signals. */
+  post(): void {}
+
   #answered(item: Item, outcome: Outcome, reply: boolean): void {
     const { hub, oracle } = this.#run
     if (!this.#abandoned.delete(item.id)) this.deliveriesInFlight--

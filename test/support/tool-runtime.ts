@@ -112,6 +112,7 @@ function adder<T>(set: Set<T>): (item: T) => () => void {
 function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntry>): ToolHost {
   const bus: BusTransport = {
     checkPublication: null,
+    checkCancel: null,
     beginTransaction: () => ({
       extend: (tx) => tx,
       own: null,
@@ -139,6 +140,7 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
     addFailureListener: adder(recorded.listeners),
     editDeadLetter: () => false,
     services: {
+      cancel: () => ({ waiting: 0, running: 0 }),
       history: () => [],
       topology: () => topology,
       deadLetters: () => [],

@@ -26,6 +26,17 @@ export class Fifo<T> {
     return undefined
   }
 
+  /** Takes out the matching items. */
+  takeIf(isWanted: (item: T) => boolean): T[] {
+    const taken: T[] = []
+    for (let left = this.size; left > 0; left--) {
+      const next = this.shift()!
+      if (isWanted(next)) taken.push(next)
+      else this.push(next)
+    }
+    return taken
+  }
+
   *[Symbol.iterator](): Generator<T> {
     for (let n = this.#first; n < this.#items.length; n++) yield this.#items[n]!
   }

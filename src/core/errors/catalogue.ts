@@ -78,6 +78,7 @@ export const CATALOGUE = {
   EVENT_BUS_NO_SUBSCRIBER: [500, 'The requested event has no subscriber', 'caller'],
   EVENT_BUS_REQUEST_TIMEOUT: [500, 'No subscriber replied in time'],
   EVENT_STORE_BROKEN: [500, 'A rule of the event store is broken'],
+  DELIVERY_LOST: [500, "The delivery is no longer this handler's", 'caller'],
   EVENT_HANDLER_FAILED: [500, 'A subscriber failed', 'caller'],
   // tools
   DB_ERROR: [500, 'A database statement failed'],

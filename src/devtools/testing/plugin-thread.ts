@@ -19,6 +19,7 @@ import type { Log } from '../../primary/logging/process-log.ts'
 import { keptRequests, PrimaryHost } from '../../primary/tools/tool-host.ts'
 import { storeDatabaseOf } from '../../runtime/event-store/database.ts'
 import { prepareTables } from '../../runtime/event-store/tables.ts'
+import { isMeant } from '../../runtime/events/cancelling.ts'
 import type { ToolFolder } from '../../runtime/kernel/discover.ts'
 import type { PluginClass } from '../../runtime/kernel/plugin.ts'
 import { createSharedMemories, ThreadKernel } from '../../runtime/kernel/thread.ts'
@@ -67,7 +68,12 @@ export class PluginThread {
       log: (level, message, fields) => log(level, message, 'event_bus', fields),
     })
     const driver = this.#observedDriver()
-    const bus = new PrimaryBus(kernel, this.hub, () => driver)
+    const bus = new PrimaryBus(
+      kernel,
+      this.hub,
+      () => driver,
+      (what) => this.hub.cancel(({ event }) => isMeant(what, event)),
+    )
     this.#clock = new Jobs({
       enabled: false,
       lanes: () => [],

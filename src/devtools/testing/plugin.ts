@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os'
 import { basename, delimiter, dirname, join, resolve } from 'node:path'
 import type { DeadLetter } from '../../contracts/event-bus.ts'
 import type { EventName, Published } from '../../contracts/events.ts'
-import type { JobInfo, JobRun } from '../../contracts/scheduler.ts'
+import type { JobInfo, JobTime } from '../../contracts/scheduler.ts'
 import type { Tools } from '../../contracts/tool.ts'
 import { copyEnvironment, loadSettings, prepareEnvironment } from '../../core/config/load.ts'
+import { RunningJob } from '../../runtime/host/running-job.ts'
 import { activeTools, type ToolFolder, toolNameOf } from '../../runtime/kernel/discover.ts'
 import type { PluginClass } from '../../runtime/kernel/plugin.ts'
 import { endWith, isOwner, logText, TestApp, type TestOwner, type TestUser } from './app.ts'
@@ -82,14 +83,14 @@ export class PluginApp<P extends object = object> extends TestApp<PublishedEvent
    * @param run what its handler is told. Default: due now, attempt 1, fence 0
    * @throws the error of its handler
    */
-  async runJob(name: string, run: Partial<JobRun> = {}): Promise<void> {
+  async runJob(name: string, run: Partial<JobTime> = {}): Promise<void> {
     const job = this.#thread.jobs.findLast((each) => each.name === name)
     if (job === undefined) {
       throw new Error(
         `There is no job ${name}; there are: ${this.#thread.jobs.map((each) => each.name).join(', ') || 'none'}`,
       )
     }
-    await job.handler.call(job.owner.instance, { due: new Date(), attempt: 1, fence: 0, ...run })
+    await job.handler.call(job.owner.instance, new RunningJob(name, { due: new Date(), attempt: 1, fence: 0, ...run }))
   }
 
   protected pendingAfter(timeoutMs: number): Promise<number> {

@@ -1,6 +1,8 @@
 // Tells other members about commits: one notification for many.
+
 import type { Clock } from '../../core/schedule/clock.ts'
 import type { StoreDatabase } from '../../runtime/event-store/database.ts'
+import type { CancelAnswer } from '../../runtime/events/cancelling.ts'
 
 /** Channel of the notifications of processes that share a database. */
 const CHANNEL = 'heddle_log'
@@ -8,6 +10,8 @@ const CHANNEL = 'heddle_log'
 const GATHER_MS = 5
 /** With more names than this, the others read all groups. A notification holds 8,000 bytes. */
 const NAMES_MAX = 64
+/** Answers of one notification. */
+const ANSWERS_MAX = 32
 
 /** News for the other members. */
 export interface News {
@@ -19,9 +23,13 @@ export interface News {
   members: boolean
   /** Dead letters were replayed or deleted. */
   letters: boolean
+  /** Events were taken back. */
+  cancels?: boolean
+  /** What members have had of such events. */
+  answers?: readonly CancelAnswer[]
 }
 
-const EVERYTHING: News & { member?: number } = { events: null, dueMs: 0, members: true, letters: true }
+const EVERYTHING: News & { member?: number } = { events: null, dueMs: 0, members: true, letters: true, cancels: true }
 
 export interface DoorbellParts {
   database: () => StoreDatabase
@@ -37,6 +45,8 @@ export class Doorbell {
   #dueMs = 0
   #members = false
   #deadLetters = false
+  #cancels = false
+  #answers: CancelAnswer[] = []
   #isTelling = false
   #stop: (() => void) | null = null
 
@@ -74,6 +84,16 @@ export class Doorbell {
     this.#tell()
   }
 
+  cancels(): void {
+    this.#cancels = true
+    this.#tell()
+  }
+
+  answer(answer: CancelAnswer): void {
+    this.#answers.push(answer)
+    this.#tell()
+  }
+
   #tell(): void {
     if (this.#isTelling) return
     this.#isTelling = true
@@ -83,7 +103,8 @@ export class Doorbell {
   async #send(): Promise<void> {
     await this.#notify()
     this.#isTelling = false
-    if (this.#events.size > 0 || this.#dueMs > 0 || this.#members || this.#deadLetters) this.#tell()
+    const isNew = this.#events.size > 0 || this.#dueMs > 0 || this.#members || this.#deadLetters
+    if (isNew || this.#cancels || this.#answers.length > 0) this.#tell()
   }
 
   /** Notifies the others at once that this member leaves. */
@@ -100,10 +121,12 @@ export class Doorbell {
       dueMs: this.#dueMs,
       members: this.#members,
       letters: this.#deadLetters,
+      ...(this.#cancels ? { cancels: true } : {}),
+      ...(this.#answers.length > 0 ? { answers: this.#answers.splice(0, ANSWERS_MAX) } : {}),
     }
     this.#events.clear()
     this.#dueMs = 0
-    this.#members = this.#deadLetters = false
+    this.#members = this.#deadLetters = this.#cancels = false
     try {
       await database().execute('SELECT pg_notify($1, $2)', [CHANNEL, JSON.stringify(news)])
     } catch {

@@ -1,4 +1,9 @@
 // The event store as other parts of the process see it.
+import type { Cancelled } from '../../contracts/event-bus.ts'
+import type { CancelFilter } from '../../contracts/events.ts'
+import { DbError } from '../../core/errors/catalogue.ts'
+import { storeError } from '../../runtime/event-store/thread-store.ts'
+import { isMeant } from '../../runtime/events/cancelling.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
 import { EventStore } from './event-store.ts'
@@ -48,13 +53,31 @@ export class Durable {
     this.#store?.take(event, origin)
   }
 
+  /** Takes events back. @throws EVENT_BUS_UNAVAILABLE */
+  async cancel(what: CancelFilter): Promise<Cancelled> {
+    const { hub, log } = this.#options
+    if (this.#store === null) return hub.cancel(({ event }) => isMeant(what, event))
+    try {
+      // Some may be stored.
+      await log.opened()
+      return await this.#store.cancels.cancel(what)
+    } catch (error) {
+      throw error instanceof DbError ? storeError(error) : error
+    }
+  }
+
+  /** A committed transaction has taken events back. */
+  cancelled(): void {
+    this.#store?.cancels.committed()
+  }
+
   /** A lane has subscribed after the boot, and the hub knows it. */
   subscribed(): void {
     this.#store?.subscribed()
   }
 
   laneGone(): void {
-    this.#store?.rangAll()
+    this.#store?.laneGone()
   }
 
   end(): void {

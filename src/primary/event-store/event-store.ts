@@ -28,6 +28,7 @@ import { SqlStore } from './sql-store.ts'
 import type { StoredDelivery } from './store.ts'
 import type { EventStoreOptions } from './store-options.ts'
 import { StoreTrial } from './store-trial.ts'
+import { StoredCancels } from './stored-cancels.ts'
 import { StoredRecords } from './stored-records.ts'
 
 /** Time for which events are still sent to a broker at the end, milliseconds. */
@@ -72,6 +73,7 @@ export class EventStore {
   readonly groups: Groups
   readonly hand: Hand
   readonly replays: Replays
+  readonly cancels: StoredCancels
   readonly #options: EventStoreOptions
   readonly #store: SqlStore
   readonly #clock: Clock
@@ -138,7 +140,8 @@ export class EventStore {
       report('ERROR', `EVENT_STORE_BROKEN ${++this.#broken}: ${message}`, { code: 'EVENT_STORE_BROKEN' })
       if (slot !== undefined) members?.slots.lose(slot)
     }
-    const parts = { hub, reader: this.reader, settler: this.#settler, clock, deathsOf, onBroken }
+    const isCancelled = (row: StoredDelivery): boolean => this.cancels.has(row)
+    const parts = { hub, reader: this.reader, settler: this.#settler, clock, deathsOf, onBroken, isCancelled }
     this.hand = new Hand({
       ...parts,
       ...(members === null
@@ -177,6 +180,7 @@ export class EventStore {
     const { memory } = log
     this.#rows = new RowCount({ store, reader, memory, clock, members: () => members?.size ?? null })
     this.replays = new Replays({ store, groups, reader, hand, rows: this.#rows, clock, members })
+    this.cancels = new StoredCancels({ hub, hand, rows: this.#rows, clock, database: () => log.database, members })
     const isEnded = (): boolean => this.#isEnded
     this.#early = new EarlyRows({ store, groups, reader, settler: this.#settler, memory, clock, members, isEnded })
     this.#records = new StoredRecords({ hub, member: () => members?.lease.id ?? 0, isAlive: options.isAlive })
@@ -351,6 +355,7 @@ export class EventStore {
         written: () => this.#settler.written(),
       },
       onDue: (dueMs) => (dueMs > 0 ? this.#due.add(dueMs) : this.#retry(() => this.#due.again())),
+      cancels: () => this.cancels,
       onLost: () => this.#lost(),
       report,
     })
@@ -427,6 +432,7 @@ export class EventStore {
     this.#retry(() => this.#lookForRelayed())
     this.#retry(() => this.#early.look())
     this.#retry(() => this.#rows.look())
+    this.#retry(() => this.cancels.prune())
     this.#ringRefused()
   }
 
@@ -451,6 +457,12 @@ export class EventStore {
   rangAll(): void {
     this.reader.rangAll()
     this.#retry(() => this.#due.again())
+  }
+
+  /** It may have committed without telling. */
+  laneGone(): void {
+    this.rangAll()
+    if (this.isOpen) this.cancels.committed()
   }
 
   #retry(run: () => Promise<void>): void {

@@ -27,6 +27,7 @@ type RowState = 'held' | 'settling' | 'leaving'
 /** A row in hand. */
 interface Held {
   readonly seq: number
+  readonly id: string
   readonly place: number
   readonly cursor: Cursor
   readonly key: string | null
@@ -50,6 +51,8 @@ export interface HandParts {
   clock: Clock
   /** Counts crashes of the process during which a plugin was handling an event, since a time. Null without a guardian. */
   deathsOf: ((id: string, plugin: string, sinceMs: number) => number) | null
+  /** True for a row that was taken back since its page was read: it ends. */
+  isCancelled: (row: StoredDelivery) => boolean
   /** On a server: true while deliveries may begin. */
   isLeaseValid?: () => boolean
   /** On a server: true once other processes may have taken the slots of this one. */
@@ -106,9 +109,10 @@ export class Hand implements EventSource {
       return false
     }
     if (replayedMs !== undefined) this.#replays.set(seq, replayedMs)
-    const shares = this.#sharesOf(cursor, row)
+    const isCancelled = this.#parts.isCancelled(row)
+    const shares = isCancelled ? [] : this.#sharesOf(cursor, row)
     // Its subscriber may return. A broadcast without a subscriber ends.
-    if (shares.length === 0 && cursor.group.kind === 'group') return false
+    if (shares.length === 0 && cursor.group.kind === 'group' && !isCancelled) return false
     const trial = this.#trials.get(seq) ?? null
     event.seq = seq
     const held = this.#hold(cursor, row, trial)
@@ -140,6 +144,7 @@ export class Hand implements EventSource {
   #hold(cursor: Cursor, { seq, place, event, slot, isBegun }: StoredDelivery, trial: StoredDelivery | null): Held {
     const held: Held = {
       seq,
+      id: event.id,
       place,
       cursor,
       key: event.key,
@@ -210,7 +215,9 @@ export class Hand implements EventSource {
 
   /** Returns unstarted deliveries of the slot to the store. */
   takeBack(slot: OwnedSlot): void {
-    this.#parts.hub.takeBack((seq) => this.#held.get(seq)?.slot === slot)
+    const isOfSlot = (seq: number): boolean => this.#held.get(seq)?.slot === slot
+    this.#parts.hub.takeBack(isOfSlot)
+    if (slot.state === 'lost') this.#parts.hub.moved(isOfSlot)
   }
 
   begun(delivery: Delivery): void {
@@ -361,6 +368,14 @@ export class Hand implements EventSource {
     if (held.slot !== undefined) this.#parts.onLeft?.(held.slot)
     // The slot may be held again.
     if (state === 'leaving') this.#back(held)
+  }
+
+  /** Number of rows in hand whose outcomes are not committed yet, of matching events. */
+  settling(isWanted: (event: { id: string; event: string; key: string | null }) => boolean): number {
+    let count = 0
+    for (const { id, cursor, key, state } of this.#held.items())
+      if (state === 'settling' && isWanted({ id, event: cursor.group.event, key })) count++
+    return count
   }
 
   // ── rows that may have crashed processes ──────────────────────────────────

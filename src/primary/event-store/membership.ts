@@ -12,6 +12,7 @@ import type { Processes } from './process-identity.ts'
 import type { Reader } from './reader.ts'
 import { ServerStore } from './server-store.ts'
 import { Slots, type SlotsParts } from './slots.ts'
+import type { StoredCancels } from './stored-cancels.ts'
 
 /** Interval of the checks of members, slots and late rows, milliseconds. */
 const LOOK_MS = 1000
@@ -37,6 +38,8 @@ export interface MembershipParts {
   slots: Pick<SlotsParts, 'suspects' | 'suspectsOfKey' | 'onTaken' | 'onDraining' | 'onGone' | 'written'>
   /** Called with the time of a waiting row, milliseconds since the epoch; 0: unknown, look again. */
   onDue: (dueMs: number) => void
+  /** Called when others may have taken events back, with what they answer. */
+  cancels: () => Pick<StoredCancels, 'look' | 'answered'>
   /** Called when others have removed this member. */
   onLost: () => void
   report: (level: 'WARNING' | 'INFO', message: string) => void
@@ -123,8 +126,10 @@ export class Membership {
     else this.doorbell.events(event)
   }
 
-  #hear({ events, dueMs, members, letters }: News): void {
+  #hear({ events, dueMs, members, letters, cancels = false, answers = [] }: News): void {
     const reader = this.#parts.reader()
+    if (cancels) void this.#lookAtCancels()
+    for (const answer of answers) this.#parts.cancels().answered(answer)
     if (dueMs > 0) this.#parts.onDue(dueMs)
     if (events === null) reader.rangAll()
     else for (const event of events) reader.rang(event)
@@ -219,6 +224,7 @@ export class Membership {
     this.#parts.onDue(0)
     void this.#lookAtLateRows()
     void this.#lookAtLetters()
+    void this.#lookAtCancels()
     await this.#deleteOrphans()
   }
 
@@ -257,6 +263,14 @@ export class Membership {
       // The next check tries again.
     }
     this.#isUnblocking = false
+  }
+
+  async #lookAtCancels(): Promise<void> {
+    try {
+      await this.#parts.cancels().look()
+    } catch {
+      // The next check tries again.
+    }
   }
 
   async #deleteOrphans(): Promise<void> {

@@ -1,5 +1,5 @@
 // Subscribers, events and deliveries as the hub knows them.
-import type { SubscribeOptions } from '../../contracts/event-bus.ts'
+import type { LostReason, SubscribeOptions } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import type { DeliverySpan, TraceContext, TraceScope } from '../../contracts/tracing.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
@@ -23,8 +23,10 @@ export interface SubscriberThread {
   readonly hasRoom: boolean
   /** @returns false if the thread did not take it */
   send(deliveryId: number, frame: EventFrame): boolean
+  /** Tells the handler of a delivery that it should end. */
+  lose(deliveryId: number, reason: LostReason): void
   /** Gives a delivery up: it no longer counts as in flight, even if its handler still runs. */
-  abandon(deliveryId: number): void
+  abandon(deliveryId: number, reason: LostReason): void
 }
 
 /** A publisher waiting for the first object a subscriber returns. */
@@ -314,6 +316,11 @@ export class Consumer {
   /** The queues of an event. @param isForOne see Share */
   queuesFor(isForOne: boolean): DeliveryQueue[] {
     return this.broadcast && !isForOne ? this.instances.map((each) => this.queueOf(each)) : [this.queue]
+  }
+
+  /** All of its queues. */
+  queues(): DeliveryQueue[] {
+    return this.broadcast ? [this.queue, ...this.instances.map((each) => this.queueOf(each))] : [this.queue]
   }
 
   queueOf(instance: SubscriberInstance): DeliveryQueue {

@@ -1,5 +1,5 @@
 // The life of an event in this process: publisher → hub → thread → acknowledgement.
-import type { SubscribeOptions, TopologyEntry } from '../../contracts/event-bus.ts'
+import type { Cancelled, LostReason, SubscribeOptions, TopologyEntry } from '../../contracts/event-bus.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { HeddleError, type WireError } from '../../core/errors/catalogue.ts'
 import type { Chance, Clock, Timer } from '../../core/schedule/clock.ts'
@@ -43,6 +43,7 @@ export { POISON_DEATHS }
 
 /** Reasons for a missing reply. */
 const SUBSCRIBER_GONE = 'The subscriber is gone'
+const CANCELLED = 'The event was cancelled'
 /** Interval between checks of deadlines, milliseconds. */
 const SWEEP_MS = 100
 
@@ -498,6 +499,21 @@ export class Hub implements DeliverySink {
     this.delivered(deliveryId)
   }
 
+  /** The process stops and will not wait: running handlers should end. */
+  stopping(): void {
+    this.#unanswered.lose('stopped', () => true)
+  }
+
+  /** Another process has rows of the store: their running handlers should end. @param isMoved true for the number of such a row */
+  moved(isMoved: (seq: number) => boolean): void {
+    this.#unanswered.lose('moved', ({ event }) => event.seq > 0 && isMoved(event.seq))
+  }
+
+  /** Its handler still works: its time begins anew. */
+  heartbeat(deliveryId: number): void {
+    this.#unanswered.begin(deliveryId)
+  }
+
   failed(deliveryId: number, error: WireError): void {
     const delivery = this.#answered(deliveryId)
     if (delivery !== undefined) {
@@ -603,12 +619,8 @@ export class Hub implements DeliverySink {
   #sweep(): void {
     // One by one: abandoning an attempt makes room for another.
     for (const id of this.#unanswered.late(this.clock.steadyMs())) {
-      const delivery = this.#unanswered.take(id)
+      const delivery = this.#abandon(id, 'timeout')
       if (delivery === undefined) continue
-      const { thread } = delivery.instance!
-      thread.abandon(delivery.id)
-      this.#quarantine.ended(delivery)
-      if (thread.isQuarantine) this.#options.onQuarantineUsed()
       const error = `The subscriber did not finish within ${delivery.consumer.timeoutMs} ms`
       if (delivery.event.source?.isAway && this.#options.waitsForTools !== false) this.#awaitTool(delivery, error)
       else this.#fail(delivery, error, 'once')
@@ -643,7 +655,7 @@ export class Hub implements DeliverySink {
     const isTaken = ({ event, queue }: Delivery): boolean =>
       event.source !== null && event.seq > 0 && queue.instance === null && isWanted(event.seq)
     const behind = this.#topology.consumers().flatMap(({ queue }) => this.#keys.takeBehind(queue, isTaken))
-    for (const delivery of behind) this.#returnBehind(delivery)
+    for (const delivery of behind) this.#endBehind(delivery, false)
     for (const delivery of [
       ...this.#delayed.takeIf(isTaken),
       ...this.#waiting.takeIf(isTaken),
@@ -655,14 +667,56 @@ export class Hub implements DeliverySink {
   /** Ends the deliveries that wait for this one because of its key: they stay in the store. */
   takeBehind(delivery: Delivery): void {
     const isStored = ({ event }: Delivery): boolean => event.source !== null
-    for (const behind of this.#keys.takeBehindKey(delivery, isStored)) this.#returnBehind(behind)
+    for (const behind of this.#keys.takeBehindKey(delivery, isStored)) this.#endBehind(behind, false)
   }
 
-  /** It has not begun, and its key goes on without it. */
-  #returnBehind(delivery: Delivery): void {
+  /** It has not begun, and its key goes on without it. @param isDone false when it stays in its store */
+  #endBehind(delivery: Delivery, isDone: boolean): void {
+    const { requester, source } = delivery.event
     become(delivery, 'ended')
     this.#budget.release(delivery)
-    delivery.event.source!.ended(delivery, false)
+    if (requester !== null && isDone) replySettled(requester, CANCELLED)
+    source?.ended(delivery, isDone)
+  }
+
+  // ── taking back ───────────────────────────────────────────────────────────
+
+  /**
+   * Takes deliveries back: those that wait have ended, and the handlers of those that run are told; what they still do does not count.
+   * @returns how many waited, and how many ran
+   */
+  cancel(isWanted: (delivery: Delivery) => boolean): Cancelled {
+    const behind = this.#topology
+      .consumers()
+      .flatMap((consumer) => consumer.queues().flatMap((queue) => this.#keys.takeBehind(queue, isWanted)))
+    const blocked = this.#keys.takeBlocked(isWanted)
+    for (const delivery of [...behind, ...blocked]) this.#endBehind(delivery, true)
+    const waiting = [
+      ...this.#delayed.takeIf(isWanted),
+      ...this.#waiting.takeIf(isWanted),
+      ...this.#quarantine.takeIf(isWanted),
+    ]
+    for (const delivery of waiting) this.#finish(delivery, CANCELLED)
+    const running = this.#unanswered.matching(isWanted)
+    for (const id of running) {
+      const delivery = this.#abandon(id, 'cancelled')
+      if (delivery === undefined) continue
+      this.trace.note(delivery, { name: 'cancelled' })
+      this.#finish(delivery, CANCELLED)
+    }
+    this.#pump()
+    return { waiting: behind.length + blocked.length + waiting.length, running: running.length }
+  }
+
+  /** Gives up a delivery that a thread has. Its handler is told. */
+  #abandon(id: number, reason: LostReason): Delivery | undefined {
+    const delivery = this.#unanswered.take(id)
+    if (delivery === undefined) return undefined
+    const { thread } = delivery.instance!
+    thread.abandon(delivery.id, reason)
+    this.#quarantine.ended(delivery)
+    if (thread.isQuarantine) this.#options.onQuarantineUsed()
+    return delivery
   }
 
   /** Takes no more events. Deliveries in flight may still be answered. */

@@ -221,27 +221,19 @@ export class KeyOrder {
 
   /** Takes out matching deliveries that wait for others of their keys. */
   takeBehind({ keyed }: DeliveryQueue, isWanted: (delivery: Delivery) => boolean): Delivery[] {
-    const taken: Delivery[] = []
-    for (const behind of keyed.values()) {
-      for (let left = behind.size; left > 0; left--) {
-        const next = behind.shift()!
-        if (isWanted(next)) taken.push(next)
-        else behind.push(next)
-      }
-    }
+    return [...keyed.values()].flatMap((behind) => behind.takeIf(isWanted))
+  }
+
+  /** Takes out matching deliveries that wait for dead letters in memory. */
+  takeBlocked(isWanted: (delivery: Delivery) => boolean): Delivery[] {
+    const taken = [...this.blocked.allHeld].flatMap((held) => held.takeIf(isWanted))
+    for (const delivery of taken) this.#count(delivery, -1)
     return taken
   }
 
   /** Takes out matching deliveries that wait for this one. */
   takeBehindKey({ queue, event }: Delivery, isWanted: (delivery: Delivery) => boolean): Delivery[] {
-    const behind = queue.keyed.get(event.key!)
-    const taken: Delivery[] = []
-    for (let left = behind?.size ?? 0; left > 0; left--) {
-      const next = behind!.shift()!
-      if (isWanted(next)) taken.push(next)
-      else behind!.push(next)
-    }
-    return taken
+    return queue.keyed.get(event.key!)?.takeIf(isWanted) ?? []
   }
 
   #taken(held: Fifo<Delivery>): Delivery[] {

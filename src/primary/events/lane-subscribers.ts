@@ -1,5 +1,6 @@
 // A lane as a thread with subscribers.
 
+import type { LostReason } from '../../contracts/event-bus.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriptionManifest } from '../../transport/messages.ts'
@@ -48,8 +49,13 @@ class LaneSubscriberThread implements SubscriberThread {
     return this.#lane.sendDelivery(deliveryId, frame)
   }
 
-  abandon(deliveryId: number): void {
+  lose(deliveryId: number, reason: LostReason): void {
+    this.#lane.post({ type: 'delivery-lost', delivery: deliveryId, reason })
+  }
+
+  abandon(deliveryId: number, reason: LostReason): void {
     this.#lane.abandonDelivery(deliveryId)
+    this.lose(deliveryId, reason)
   }
 }
 

@@ -1,5 +1,5 @@
 // The bus of the primary's own plugins, and the primary as a thread with subscribers.
-import type { EventRecord, FailureListener, Subscription } from '../../contracts/event-bus.ts'
+import type { EventRecord, FailureListener, LostReason, Subscription } from '../../contracts/event-bus.ts'
 import type { Payload, PublishOptions } from '../../contracts/events.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { ThreadStore } from '../../runtime/event-store/thread-store.ts'
@@ -31,13 +31,14 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
   readonly #deliveries: DeliveryCount
 
   /** The event store and the receiver of its events; null without a store. */
-  log: { log: ThreadStore; take: (frame: EventFrame) => void } | null = null
+  log: { log: ThreadStore; take: (frame: EventFrame) => void; cancelled: () => void } | null = null
 
-  constructor(kernel: ThreadKernel, hub: Hub, driver: () => EventDriver) {
-    super(kernel, eventServices(hub, driver))
+  constructor(kernel: ThreadKernel, hub: Hub, driver: () => EventDriver, cancel: EventServices['cancel']) {
+    super(kernel, eventServices(hub, driver, cancel))
     this.#hub = hub
     this.#driver = driver
     this.#deliveries = new DeliveryCount(hub)
+    this.events.onHeartbeat = (deliveryId) => hub.heartbeat(deliveryId)
   }
 
   // ── as a thread that the hub delivers to ──────────────────────────────────
@@ -58,8 +59,13 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
     return true
   }
 
-  abandon(deliveryId: number): void {
+  lose(deliveryId: number, reason: LostReason): void {
+    this.events.lose(deliveryId, reason)
+  }
+
+  abandon(deliveryId: number, reason: LostReason): void {
     this.#deliveries.abandon(deliveryId)
+    this.lose(deliveryId, reason)
   }
 
   // ── as a transport ────────────────────────────────────────────────────────
@@ -79,6 +85,8 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
     if (this.log === null) void this.#driver().publish(frame, this)
     else this.log.take(frame)
   }
+
+  protected readonly cancelled = (): void => this.log?.cancelled()
 
   override subscribe(subscription: Subscription): () => void {
     const { owner, event, options } = subscription
@@ -118,12 +126,13 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
 }
 
 /** Requests of plugins in all threads to the hub and the event store. */
-function eventServices(hub: Hub, driver: () => EventDriver): EventServices {
+function eventServices(hub: Hub, driver: () => EventDriver, cancel: EventServices['cancel']): EventServices {
   return {
     requestFor: ({ emitter, event, payload, payloadKeys, parentId, requestId, trace }, timeoutMs) => {
       const cause = { eventId: parentId, requestId, trace: { traceContext: trace }, origin: null }
       return driver().request(publicationOf(emitter, event, payload, payloadKeys, {}, cause), null, timeoutMs)
     },
+    cancel,
     history: () => hub.records.history(),
     topology: () => hub.topology(),
     deadLetters: (page = {}) => driver().deadLetters.list(page),

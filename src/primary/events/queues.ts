@@ -1,5 +1,6 @@
 // The queues of the hub: deliveries waiting for room, for a tool, for their time or for an answer, and open requests.
 
+import type { LostReason } from '../../contracts/event-bus.ts'
 import type { WorkInFlight } from '../../contracts/registry.ts'
 import { Numbered } from '../../core/collections/numbered.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -32,11 +33,7 @@ export class WaitingQueues {
   takeIf(isWanted: (delivery: Delivery) => boolean): Delivery[] {
     const taken: Delivery[] = []
     for (const queue of this.#queues) {
-      for (let left = queue.waiting.size; left > 0; left--) {
-        const next = queue.waiting.shift()!
-        if (isWanted(next)) taken.push(next)
-        else queue.waiting.push(next)
-      }
+      taken.push(...queue.waiting.takeIf(isWanted))
       if (queue.waiting.size === 0) this.#queues.delete(queue)
     }
     return taken
@@ -134,6 +131,8 @@ export function retryDelayMs(attempt: number, backoffMs: number, random: () => n
 export class DelayQueue {
   readonly #clock: Clock
   readonly #timers = new Set<Timer>()
+  /** Deliveries in memory before their first attempt, or between two. */
+  readonly #inMemory = new Set<Delivery>()
   /** Stored deliveries between two attempts: a broker or the event store has them as well. */
   readonly #retries = new Set<Delivery>()
   #isDraining = false
@@ -150,7 +149,10 @@ export class DelayQueue {
   /** Waits for the first attempt. */
   delayFirst(delivery: Delivery, delayMs: number, begin: (delivery: Delivery) => void): void {
     become(delivery, 'later')
-    this.#delay(delayMs, () => begin(delivery))
+    this.#inMemory.add(delivery)
+    this.#delay(delayMs, () => {
+      if (this.#inMemory.delete(delivery)) begin(delivery)
+    })
   }
 
   /**
@@ -161,13 +163,10 @@ export class DelayQueue {
     const isStored = delivery.event.source !== null
     if (isStored && this.#isDraining) return false
     become(delivery, 'later')
-    if (!isStored) {
-      this.#delay(delayMs, () => again(delivery))
-      return true
-    }
-    this.#retries.add(delivery)
+    const waiting = isStored ? this.#retries : this.#inMemory
+    waiting.add(delivery)
     this.#delay(delayMs, () => {
-      if (this.#retries.delete(delivery)) again(delivery)
+      if (waiting.delete(delivery)) again(delivery)
     })
     return true
   }
@@ -188,11 +187,13 @@ export class DelayQueue {
     return taken
   }
 
-  /** Takes out the matching retries of stored events. */
+  /** Takes out the matching deliveries. */
   takeIf(isWanted: (delivery: Delivery) => boolean): Delivery[] {
-    const taken = [...this.#retries].filter(isWanted)
-    for (const delivery of taken) this.#retries.delete(delivery)
-    return taken
+    return [this.#retries, this.#inMemory].flatMap((waiting) => {
+      const taken = [...waiting].filter(isWanted)
+      for (const delivery of taken) waiting.delete(delivery)
+      return taken
+    })
   }
 
   close(): void {
@@ -226,9 +227,21 @@ export class UnansweredDeliveries {
     become(delivery, 'sent')
     delivery.isBegun = true
     delivery.instance = instance
-    delivery.deadlineMs = this.#clock.steadyMs() - instance.thread.heldMs + delivery.consumer.timeoutMs
     delivery.queue.inFlight++
     this.#byId.set(id, delivery)
+    this.begin(id)
+  }
+
+  /** Begins the time of its attempt. */
+  begin(id: number): void {
+    const delivery = this.#byId.get(id)
+    if (delivery === undefined) return
+    delivery.deadlineMs = this.#clock.steadyMs() - delivery.instance!.thread.heldMs + delivery.consumer.timeoutMs
+  }
+
+  /** Tells running handlers that they should end. */
+  lose(reason: LostReason, isLost: (delivery: Delivery) => boolean): void {
+    for (const delivery of this.#byId.items()) if (isLost(delivery)) delivery.instance!.thread.lose(delivery.id, reason)
   }
 
   get count(): number {
@@ -248,6 +261,11 @@ export class UnansweredDeliveries {
   /** Takes out all deliveries of a thread, oldest first. */
   takeFrom(thread: SubscriberThread): Delivery[] {
     return this.#idsOf(({ instance }) => instance?.thread === thread).map((id) => this.take(id)!)
+  }
+
+  /** Returns the numbers of matching deliveries, oldest first. */
+  matching(isWanted: (delivery: Delivery) => boolean): number[] {
+    return this.#idsOf(isWanted)
   }
 
   /** Returns overdue deliveries, oldest first, except in stalled threads: the cause of the stall is not known yet. */

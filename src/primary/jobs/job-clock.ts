@@ -1,6 +1,6 @@
 // The clock of the jobs: when each is due, and what becomes of its run.
 import type { LogLevel } from '../../contracts/logger.ts'
-import type { JobInfo, JobRun, Missed, Schedule } from '../../contracts/scheduler.ts'
+import type { JobInfo, JobTime, Missed, Schedule } from '../../contracts/scheduler.ts'
 import { messageOf, messageWithCauses, stackOf } from '../../core/errors/description.ts'
 import { placeInPlugin, placeText } from '../../core/errors/places.ts'
 import { firstDueMs, nextDueMs } from '../../core/schedule/cron.ts'
@@ -28,7 +28,7 @@ export interface JobClockOptions {
   /** Why the job cannot run now; null when it can. */
   obstacleTo: (key: string) => string | null
   /** Runs the job in a thread that hosts its plugin. Rejects with the error of its handler. */
-  run: (key: string, run: JobRun) => Promise<RunEnd>
+  run: (key: string, run: JobTime) => Promise<RunEnd>
   /** The store has refused: perhaps another process fires the jobs. */
   onRefused: () => void
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
@@ -290,7 +290,7 @@ export class JobClock {
     return end
   }
 
-  async #runOnce(key: string, job: Job, run: JobRun): Promise<RunEnd> {
+  async #runOnce(key: string, job: Job, run: JobTime): Promise<RunEnd> {
     try {
       return await this.#options.run(key, run)
     } catch (error) {

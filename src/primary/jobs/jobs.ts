@@ -1,11 +1,13 @@
 // The jobs of the process: which there are, and the thread in which each runs.
+import type { LostReason } from '../../contracts/event-bus.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
-import type { JobDefinition, JobInfo, JobRun } from '../../contracts/scheduler.ts'
+import type { JobDefinition, JobInfo, JobTime } from '../../contracts/scheduler.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import type { StoreDatabase } from '../../runtime/event-store/database.ts'
 import { runJob } from '../../runtime/host/host.ts'
+import { RunningJob } from '../../runtime/host/running-job.ts'
 import type { JobFault } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { POISON_DEATHS } from '../events/hub.ts'
@@ -42,7 +44,9 @@ export class Jobs {
   #store: StoredJobs | null = null
   #startedMs = 0
   readonly #local = new Map<string, JobDefinition>()
+  /** In lanes. */
   readonly #runs = new Map<number, Run>()
+  readonly #localRuns = new Set<RunningJob>()
   #nextRun = 0
   /** Null while tracing is off. */
   tracing: CodeTracing | null = null
@@ -61,7 +65,10 @@ export class Jobs {
     this.#election = new LeaderElection({
       database,
       onElected: (...elected) => this.#lead(...elected),
-      onLost: () => this.#clock.standBy(),
+      onLost: () => {
+        this.#clock.standBy()
+        this.lose('moved')
+      },
       log,
     })
   }
@@ -90,11 +97,10 @@ export class Jobs {
     return this.#options.isPaused(place.plugin) ? 'its plugin is set aside' : null
   }
 
-  async #run(key: string, of: JobRun): Promise<RunEnd> {
+  async #run(key: string, of: JobTime): Promise<RunEnd> {
     const local = this.#local.get(key)
     if (local !== undefined) {
-      await runJob(local, of, this.tracing, null)
-      return 'done'
+      return this.#runLocal(local, of)
     }
     const place = this.#placeFor(key)
     if (place === null) return 'cut-off'
@@ -104,6 +110,27 @@ export class Jobs {
       this.#runs.set(run, { lane, plugin, name, startedMs: steadyMs(), resolve, reject })
       lane.post({ type: 'job', run, job, of })
     })
+  }
+
+  async #runLocal(job: JobDefinition, of: JobTime): Promise<RunEnd> {
+    const run = new RunningJob(job.name, of)
+    this.#localRuns.add(run)
+    try {
+      await runJob(job, run, this.tracing, null)
+      return 'done'
+    } catch (thrown) {
+      if (run.isLost) return 'cut-off'
+      throw thrown
+    } finally {
+      this.#localRuns.delete(run)
+      run.ended()
+    }
+  }
+
+  /** The handlers of all runs should end. */
+  lose(reason: LostReason): void {
+    for (const run of this.#localRuns) run.lose(reason)
+    for (const [run, { lane }] of this.#runs) lane.post({ type: 'job-lost', run, reason })
   }
 
   /** The lane for a job, and the job's number there: a responsive lane, and of those the one with the fewest requests. */
@@ -120,6 +147,7 @@ export class Jobs {
     const open = this.#runs.get(run)
     this.#runs.delete(run)
     if (error === null) open?.resolve('done')
+    else if (error.isLost) open?.resolve('cut-off')
     else open?.reject(new FailedJob(error))
   }
 

@@ -1,5 +1,7 @@
 // Events of a process over Redis Streams.
+
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { CancelFilter } from '../../contracts/events.ts'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -17,6 +19,7 @@ import type { Hub } from '../events/hub.ts'
 import { StreamClaims } from './claims.ts'
 import { ReplicaLock } from './replica-lock.ts'
 import { StreamSettlements } from './settlements.ts'
+import { StreamCancels } from './stream-cancels.ts'
 import { StreamDeliveries } from './stream-deliveries.ts'
 import { StreamDriver } from './stream-driver.ts'
 import type { StreamProcess } from './stream-group.ts'
@@ -58,6 +61,7 @@ export class RedisLog {
   readonly #lock: ReplicaLock
   readonly #probe: WriteProbe
   readonly #settlements: StreamSettlements
+  readonly #cancels: StreamCancels
   readonly #deliveries: StreamDeliveries
   readonly #claims: StreamClaims
   readonly #reader: StreamReader
@@ -103,7 +107,8 @@ export class RedisLog {
       deadLetters: this.driver.inRedis,
       onConfirmed: (group) => this.#reader.freed(group),
     })
-    this.#deliveries = new StreamDeliveries({ ...own, hub, settlements: this.#settlements })
+    this.#cancels = new StreamCancels({ hub, redis, listening: this.#listening })
+    this.#deliveries = new StreamDeliveries({ ...own, hub, cancels: this.#cancels, settlements: this.#settlements })
     this.#claims = new StreamClaims({
       ...own,
       claimIdleMs: settings.eventBusClaimIdleMs,
@@ -175,7 +180,10 @@ export class RedisLog {
   }
 
   #begin(): void {
+    // It subscribes again by itself.
+    void this.#cancels.start().catch(() => {})
     this.#redis.onUp(() => {
+      void this.#cancels.look()
       this.#reader.loseAll()
       this.#claims.reconnected()
       this.#trimmer.reconnected()
@@ -238,6 +246,11 @@ export class RedisLog {
 
   get #inHand(): number {
     return this.#reader.groups.reduce((sum, { size }) => sum + size, 0)
+  }
+
+  /** Takes back what the streams have. @throws EVENT_BUS_UNAVAILABLE */
+  cancel(what: CancelFilter): Promise<void> {
+    return this.#cancels.cancel(what)
   }
 
   /** Unconfirmed acknowledgements and dead letters. */

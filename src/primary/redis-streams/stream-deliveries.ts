@@ -6,6 +6,7 @@ import { bytesOf } from '../../transport/frames/event-frame.ts'
 import { hubEventOf, type Requester, type Share } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import { type StreamSettlements, TakenEntry } from './settlements.ts'
+import type { StreamCancels } from './stream-cancels.ts'
 import type { StreamGroup, StreamProcess } from './stream-group.ts'
 
 /** State of an entry that another consumer had before. */
@@ -18,6 +19,7 @@ export interface ClaimedShare extends Omit<Share, 'group' | 'instance'> {
 
 interface StreamDeliveriesOptions extends StreamProcess {
   hub: Hub
+  cancels: StreamCancels
   settlements: StreamSettlements
 }
 
@@ -32,7 +34,7 @@ export class StreamDeliveries {
 
   /** @param fields null: cut from the stream on its way here. @param claimed null: no consumer had it before */
   take(group: StreamGroup, [id, fields]: Entry, claimed: ClaimedShare | null = null): void {
-    const { hub, settlements, replica, mayBegin } = this.#options
+    const { hub, settlements, cancels, replica, mayBegin } = this.#options
     const entry = new TakenEntry(settlements, {
       group,
       id,
@@ -47,6 +49,7 @@ export class StreamDeliveries {
     const event = decodeEntry(group.event, fields)
     if (typeof event === 'string') return void settlements.storeMalformed(entry, fields, event)
     if (event.onlyGroup !== null && event.onlyGroup !== group.name) return settlements.acknowledge(entry)
+    if (cancels.has(id, event.frame)) return settlements.acknowledge(entry)
     if (event.replica !== replica && this.#received.add(event.frame.id)) hub.record(event.frame, null)
     this.#deliver(entry, event, claimed)
   }

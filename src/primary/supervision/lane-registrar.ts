@@ -168,6 +168,10 @@ export class LaneRegistrar {
         return health.setTool(message.tool, message.status, message.message)
       case 'unbegun':
         return lane.unbegun(message.deliveries)
+      case 'cancelled':
+        return events.durable.cancelled()
+      case 'heartbeat':
+        return events.hub.heartbeat(message.delivery)
       case 'ready-done':
         return this.#onReadyRunner.done(message.plugin)
       case 'job-done':

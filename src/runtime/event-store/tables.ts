@@ -2,6 +2,7 @@
 import type { Queryable } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
+import { cancelTable } from './cancel-rows.ts'
 import { ownTransaction, type StoreDatabase } from './database.ts'
 import { renameOld, SERVER_TABLES, takeOverServer } from './server-tables.ts'
 import { DEAD_PLACE, DELIVERY_TABLES, RENAME_OLD, RUNNING_REPLAYS, takeOver } from './store-tables.ts'
@@ -57,6 +58,7 @@ function effectTables(dialect: 'sqlite' | 'postgres'): string[] {
  * - `heddle_dead`: deliveries that failed for good. With `is_parked` it blocks its key. `original` is the payload before
  *   the edit. A replayed dead letter is a delivery again, `replay_seq`, and its row stays for the outcome: `replay` is `running`, `done`
  *   or `failed`, then with the error and the id of the new dead letter.
+ * - `heddle_cancel`: see cancel-rows.ts.
  * - `heddle_log`: the version of the tables, and whether the last process with the file open ended in order.
  */
 function statements({ dialect }: StoreDatabase): string[] {
@@ -71,6 +73,7 @@ function statements({ dialect }: StoreDatabase): string[] {
       replay TEXT NOT NULL DEFAULT '', replay_seq BIGINT NOT NULL DEFAULT 0, replayed_ms BIGINT NOT NULL DEFAULT 0,
       replay_error TEXT, replay_letter TEXT, ${DEAD_PLACE})`,
     RUNNING_REPLAYS,
+    cancelTable(dialect),
     ...effectTables(dialect),
     ...JOB_TABLES,
   ]

@@ -1,11 +1,13 @@
 // Publishes the events of transactions: stored in them, delivered after them.
 import type { LastStatement, Queryable, TransactionCompanion, Tx } from '../../contracts/db.ts'
 import type { PublicationCheck } from '../../contracts/event-bus.ts'
-import type { Payload } from '../../contracts/events.ts'
+import type { CancelFilter, Payload } from '../../contracts/events.ts'
 import { type DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { settled } from '../../core/schedule/waiting.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import { isMeant } from '../events/cancelling.ts'
 import { encodePayload, publicationOf } from '../events/publication.ts'
+import { cancelRows } from './cancel-rows.ts'
 import {
   COPIES_MAX_BYTES,
   type Copies,
@@ -23,6 +25,9 @@ export interface TransactionEventsOptions {
   log: ThreadStore | null
   /** Null without the tool `event_bus`. */
   check: PublicationCheck | null
+  checkCancel: ((what: unknown) => CancelFilter) | null
+  /** Events were taken back, and the commit has succeeded. */
+  cancelled(): void
   /** Receives committed events. */
   deliver(frame: EventFrame): void
 }
@@ -32,6 +37,8 @@ export class TransactionEvents implements TransactionCompanion {
   readonly #options: TransactionEventsOptions
   readonly #frames: EventFrame[] = []
   own: Queryable | null = null
+  /** It has taken events back that were stored before. */
+  #hasCancelled = false
   /** Characters of their payloads. */
   #length = 0
   /** Number of the first ones whose groups were counted, and the bytes of their payloads, once for each group. */
@@ -58,6 +65,9 @@ export class TransactionEvents implements TransactionCompanion {
       publish(event, payload, options) {
         return events.#publish(event, payload, options)
       },
+      cancel(what) {
+        return events.#cancel(what)
+      },
     }
   }
 
@@ -77,6 +87,29 @@ export class TransactionEvents implements TransactionCompanion {
     } catch (fault) {
       return Promise.reject(fault)
     }
+  }
+
+  async #cancel(what: CancelFilter): Promise<number> {
+    const { log, checkCancel } = this.#options
+    if (checkCancel === null) {
+      throw new HeddleError('TOOL_MISSING', 'tx.cancel needs the tool event_bus, which is not installed')
+    }
+    const meant = checkCancel(what)
+    await this.pending
+    let taken = 0
+    for (let n = this.#frames.length - 1; n >= 0; n--) {
+      const frame = this.#frames[n]!
+      if (!isMeant(meant, frame)) continue
+      this.#frames.splice(n, 1)
+      this.#length -= frame.payload.length
+      if (n < this.#counted) this.#counted--
+      taken++
+    }
+    if (log === null) return taken
+    if (!log.memory.isOpen) await log.opened()
+    const { seqs } = await cancelRows(this.own!, log.isOnServer ? 'postgres' : 'sqlite', meant)
+    this.#hasCancelled ||= seqs.length > 0
+    return taken + seqs.length
   }
 
   #add(event: string, accepted: Awaited<ReturnType<PublicationCheck>>): string | Promise<string> {
@@ -134,6 +167,7 @@ export class TransactionEvents implements TransactionCompanion {
 
   committed(): void {
     for (const frame of this.#frames) this.#options.deliver(frame)
+    if (this.#hasCancelled) this.#options.cancelled()
     this.#end()
   }
 

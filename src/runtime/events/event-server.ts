@@ -1,11 +1,10 @@
 // Runs the subscribers of a thread.
 
 import type { Tx } from '../../contracts/db.ts'
-import type { DeliveryFailure, EventMeta, Subscription } from '../../contracts/event-bus.ts'
+import type { DeliveryFailure, LostReason, Subscription } from '../../contracts/event-bus.ts'
 import type { Payload } from '../../contracts/events.ts'
 import type { CodeTracing, OpenSpan, Origin, Work } from '../../contracts/tracing.ts'
 import { causality } from '../../core/causality/context.ts'
-import { isoTimestamp } from '../../core/causality/ids.ts'
 import { HeddleError, isAway, toWire, Unrecoverable, type WireError } from '../../core/errors/catalogue.ts'
 import { cutText, isInstance, messageWithCauses } from '../../core/errors/description.ts'
 import { Reminder } from '../../core/schedule/repeating-task.ts'
@@ -13,6 +12,7 @@ import { isThenable } from '../../core/schedule/waiting.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
 import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
+import { DeliveredEvent } from './delivered-event.ts'
 
 /** Maximum characters of a subscriber's error message, and of its stack, sent to the primary. */
 const DELIVERY_ERROR_MAX_LENGTH = 4096
@@ -81,6 +81,8 @@ export function attemptRecord(failed: FailedAttempt): { message: string; fields:
 
 /** Default of EVENT_BUS_MAX_SUBSCRIPTIONS. */
 const SUBSCRIPTIONS_MAX = 1000
+/** Number of deliveries that are remembered as given up before they were read. */
+const LOST_MAX = 1024
 
 /** Shortest interval between two log records about an outage, per subscriber, milliseconds. */
 const AWAY_TOLD_MS = 10_000
@@ -99,6 +101,12 @@ export class EventServer {
   isSound: (origin?: Origin) => boolean = () => true
   /** False without a valid lease: another process may own the stored events of this one. */
   mayBegin: () => boolean = () => true
+  /** Called when a handler says that it still works. */
+  onHeartbeat: (deliveryId: number) => void = () => {}
+  /** Given up before they were read here: their handlers do not begin. */
+  readonly #lostBefore = new Set<number>()
+  /** Deliveries whose handlers have not ended, by number. */
+  readonly #running = new Map<number, DeliveredEvent>()
   readonly #subscriptions: (Subscription | undefined)[] = []
   readonly #origins: (Origin | undefined)[] = []
   /** By method and event, the numbers in use. */
@@ -187,18 +195,20 @@ export class EventServer {
     const subscription = this.#subscriptions[frame.subscriber]
     // It unsubscribed while the event was on its way.
     if (subscription === undefined) return sink.delivered(deliveryId)
+    if (this.#lostBefore.size > 0 && this.#lostBefore.delete(deliveryId)) return sink.delivered(deliveryId)
     if (frame.seq > 0 && !this.mayBegin()) return sink.failed(deliveryId, notBegun())
     const wantsReply = (frame.attempt & WANTS_REPLY) !== 0
     // Uses the same string objects each time: a newly cut string has no hash yet when it is looked up.
     const origin = this.#origins[frame.subscriber]!
     const span = this.tracing === null ? null : openSpan(this.tracing, origin.handler, subscription, frame)
+    const event = new DeliveredEvent(frame, () => this.onHeartbeat(deliveryId))
     let outcome: unknown
     let isLater: boolean
     this.#isCalling = true
     try {
       const cause = { eventId: frame.id, requestId: frame.requestId, trace: span, origin }
       const call = subscription.options.transaction === true ? this.#callInTransaction : callSubscriber
-      outcome = causality.run(cause, call, subscription, frame)
+      outcome = causality.run(cause, call, subscription, frame, event)
       // Inside the `try`: a returned value may throw when its `then` is read.
       isLater = isThenable(outcome)
     } catch (thrown) {
@@ -213,19 +223,39 @@ export class EventServer {
       return settle(sink, deliveryId, outcome, wantsReply)
     }
     this.#inFlight++
+    this.#running.set(deliveryId, event)
     // A promise of a library may have any `then`.
     Promise.resolve(outcome).then(
       (value) => {
-        this.#inFlight--
+        this.#ended(deliveryId, event)
         span?.end()
         settle(sink, deliveryId, value, wantsReply)
       },
       (thrown) => {
-        this.#inFlight--
+        this.#ended(deliveryId, event)
         span?.fail(thrown)
-        this.#failed(sink, deliveryId, frame, thrown)
+        // Nobody waits for it any more: it is not tried again here, and needs no warning.
+        if (event.isLost) sink.failed(deliveryId, lostError(thrown, event))
+        else this.#failed(sink, deliveryId, frame, thrown)
       },
     )
+  }
+
+  #ended(deliveryId: number, event: DeliveredEvent): void {
+    this.#inFlight--
+    this.#running.delete(deliveryId)
+    event.ended()
+  }
+
+  /** The delivery is no longer its handler's, or soon will not be: its signal is aborted. */
+  lose(deliveryId: number, reason: LostReason): void {
+    const running = this.#running.get(deliveryId)
+    if (running !== undefined) return running.lose(reason)
+    // It may have ended meanwhile.
+    if (reason === 'stopped' || reason === 'moved') return
+    this.#lostBefore.add(deliveryId)
+    if (this.#lostBefore.size > LOST_MAX)
+      for (const oldest of this.#lostBefore) return void this.#lostBefore.delete(oldest)
   }
 
   #failed(sink: DeliverySink, deliveryId: number, frame: EventFrame, thrown: unknown): void {
@@ -247,12 +277,23 @@ export class EventServer {
     sink.failed(deliveryId, error)
   }
 
-  readonly #callInTransaction = (subscription: Subscription, frame: EventFrame): unknown => {
+  readonly #callInTransaction = (subscription: Subscription, frame: EventFrame, event: DeliveredEvent): unknown => {
     const { owner, handler, options } = subscription
     const group = options.group ?? this.#identityOf(frame.subscriber)
-    const handle = (tx: Tx): unknown => callSubscriber(subscription, frame, tx)
+    const handle = async (tx: Tx): Promise<unknown> => {
+      const value = await callSubscriber(subscription, frame, event, tx)
+      event.requireOwn()
+      return value
+    }
     return this.transactions!.handleOnce(frame.id, group, owner.name, handler, handle)
   }
+}
+
+/** The process stops: what ends because of that counts as an outage and not as an attempt. */
+function lostError(thrown: unknown, { isStopped }: DeliveredEvent): WireError {
+  const error = deliveryError(thrown)
+  if (isStopped) error.away = true
+  return error
 }
 
 /** Counts as an outage, not as an attempt: the delivery waits, and returns to the store if its slot is lost. */
@@ -288,16 +329,7 @@ function openSpan(tracing: CodeTracing, identity: string, { owner }: Subscriptio
   return tracing.open(frame.trace, identity, attributes, work)
 }
 
-function callSubscriber({ owner, handler }: Subscription, frame: EventFrame, tx?: Tx): unknown {
-  const meta: EventMeta = {
-    id: frame.id,
-    parent_id: frame.parentId,
-    event: frame.event,
-    emitter: frame.emitter,
-    timestamp: isoTimestamp(frame.timestampMs),
-    request_id: frame.requestId,
-    attempt: frame.attempt & (WANTS_REPLY - 1),
-  }
+function callSubscriber({ owner, handler }: Subscription, frame: EventFrame, event: DeliveredEvent, tx?: Tx): unknown {
   const data = parseJson(frame.payload) as Payload
-  return tx === undefined ? handler.call(owner.instance, data, meta) : handler.call(owner.instance, data, meta, tx)
+  return tx === undefined ? handler.call(owner.instance, data, event) : handler.call(owner.instance, data, event, tx)
 }

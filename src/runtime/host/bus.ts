@@ -8,7 +8,7 @@ import type {
   PublicationCheck,
   Subscription,
 } from '../../contracts/event-bus.ts'
-import type { Payload, PublishOptions } from '../../contracts/events.ts'
+import type { CancelFilter, Payload, PublishOptions } from '../../contracts/events.ts'
 import { causality, NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
 import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../core/schedule/clock.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
@@ -43,6 +43,7 @@ export abstract class ThreadBus implements BusTransport {
   /** The subscriptions that have not ended, by the subscriber's number in this thread. */
   readonly subscriptions = new Map<number, SubscriptionManifest>()
   checkPublication: PublicationCheck | null = null
+  checkCancel: ((what: unknown) => CancelFilter) | null = null
 
   constructor(kernel: ThreadKernel, services: EventServices) {
     const { eventBusMaxSubscriptions, eventBusWaitForTools } = kernel.settings
@@ -59,6 +60,8 @@ export abstract class ThreadBus implements BusTransport {
   protected abstract readonly threadStore: ThreadStore | null
   /** Takes an event that a transaction has committed. */
   protected abstract readonly deliver: (frame: EventFrame) => void
+  /** A committed transaction has taken events back. */
+  protected abstract readonly cancelled: () => void
   protected abstract subscribed(subscriberIndex: number, subscription: SubscriptionManifest): void
   protected abstract unsubscribed(subscriberIndex: number): void
 
@@ -75,7 +78,9 @@ export abstract class ThreadBus implements BusTransport {
       emitter,
       log: this.threadStore,
       check: this.checkPublication,
+      checkCancel: this.checkCancel,
       deliver: this.deliver,
+      cancelled: this.cancelled,
     })
   }
 

@@ -3,7 +3,7 @@ import type { Owner } from '../../contracts/common.ts'
 import type { FetchMount, Hook, Route, StaticMount } from '../../contracts/http.ts'
 import type { LogLevel, LogSink } from '../../contracts/logger.ts'
 import type { MetricRecord, MetricsSink, RequestSink, SystemDump, ToolStatus } from '../../contracts/registry.ts'
-import type { JobDefinition, JobRun } from '../../contracts/scheduler.ts'
+import type { JobDefinition } from '../../contracts/scheduler.ts'
 import type { ProcessServices, ToolHost } from '../../contracts/tool.ts'
 import type { CodeTracing, Origin, ToolTracing, Work } from '../../contracts/tracing.ts'
 import { causality, NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
@@ -25,6 +25,7 @@ import type { ToolFolder } from '../kernel/discover.ts'
 import type { ThreadKernel } from '../kernel/thread.ts'
 import type { Toolbox } from '../kernel/toolbox.ts'
 import type { ThreadBus } from './bus.ts'
+import type { RunningJob } from './running-job.ts'
 
 /** Records the work of plugins, and their calls of tools. */
 export type Recorder = CodeTracing & { readonly tools: ToolTracing }
@@ -215,7 +216,7 @@ const JOB: Work = { kind: 'job', requestId: null, eventId: null }
  */
 export async function runJob(
   { name, handler, owner }: JobDefinition,
-  run: JobRun,
+  run: RunningJob,
   tracing: CodeTracing | null,
   origin: Origin | null,
 ): Promise<void> {

@@ -29,6 +29,9 @@ const REPLICA_PREFIX = 'heddle:replica:'
 
 /** The stream of the dead letters. */
 export const DEAD_STREAM = 'heddle:dead'
+/** What was taken back, and when: a sorted set. */
+export const CANCELLED = 'heddle:cancelled'
+export const CANCELLED_CHANNEL = 'heddle:cancelled'
 /** When this service last came up after a long time without any replica, server time in milliseconds. */
 export const UP_SINCE = 'heddle:up'
 

@@ -93,6 +93,7 @@ const PUBLISHES_NOTHING: TransactionCompanion = {
   extend: (tx): Tx => ({
     ...tx,
     publish: () => Promise.reject(new DbError('other', `${READ_ONLY}: it publishes nothing`)),
+    cancel: () => Promise.reject(new DbError('other', `${READ_ONLY}: it takes nothing back`)),
   }),
   own: null,
   hasLastStatements: false,

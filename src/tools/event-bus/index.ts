@@ -9,6 +9,7 @@ import { nearestName } from '../../core/config/nearest-name.ts'
 import { callerPlace } from '../../core/errors/places.ts'
 import { checkPayload, type EventContract, loadEventContracts, snapshotOf } from '../../core/schemas/event-contracts.ts'
 import {
+  checkCancelFilter,
   checkEventName,
   checkFunction,
   checkLetterFilter,
@@ -102,6 +103,7 @@ export default class EventBusTool implements Tool {
   constructor(runtime: ToolRuntime) {
     this.#runtime = runtime
     this.#undeclared = runtime.settings.nodeEnv === 'production' ? null : new UndeclaredEvents()
+    runtime.host.bus.checkCancel = checkCancelFilter
     // Not async: a promise less for each event of a transaction.
     runtime.host.bus.checkPublication = (event, payload, options) => {
       checkEventName(event)
@@ -175,6 +177,7 @@ export default class EventBusTool implements Tool {
         this.#warnOfSubscriber(event, owner.name)
         return bus.subscribe({ owner, event, handler: handler as Subscriber, options: checked })
       },
+      cancel: async (what) => hub.cancel(checkCancelFilter(what)),
       addListener: (listener) => {
         checkFunction('listener', listener)
         return bus.addListener(listener)

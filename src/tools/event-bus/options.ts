@@ -1,5 +1,5 @@
 import type { DeadLetterFilter, DeadLetterPage, SubscribeOptions } from '../../contracts/event-bus.ts'
-import type { PublishOptions } from '../../contracts/events.ts'
+import type { CancelFilter, PublishOptions } from '../../contracts/events.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
 
@@ -12,6 +12,7 @@ const NAME = /^[A-Za-z0-9._:-]{1,200}$/
 const NAME_WANTED = '1 to 200 of the characters A-Z a-z 0-9 . _ : -'
 const MAX_LETTERS = 1000
 const MAX_REPLAYED = 10_000
+const EVENT_ID = /^evt_[0-9a-f]{32}$/
 const LETTER_ID = /^dl_[0-9a-f-]{1,64}$/
 const DEFAULT_REQUEST_TIMEOUT_MS = 5000
 // Shared, because most events are published without options.
@@ -31,14 +32,28 @@ export function checkFunction(what: string, value: unknown): void {
 export function checkPublishOptions(options: unknown): PublishOptions {
   if (options === undefined) return NO_OPTIONS
   const { key, delayMs, ttlMs, at } = asObject<PublishOptions>(options)
-  if (key !== undefined && !(typeof key === 'string' && key.length >= 1 && key.length <= MAX_KEY_CHARS)) {
-    throw invalid(`key must be a string of 1 to ${MAX_KEY_CHARS} characters`, key)
-  }
+  checkKey(key)
   checkRange('delayMs', delayMs, 0, Number.MAX_SAFE_INTEGER)
   checkRange('ttlMs', ttlMs, 1, MAX_MS)
   if (at === undefined) return defined({ key, delayMs, ttlMs })
   if (delayMs !== undefined) throw refused('Give either at or delayMs')
   return defined({ key, delayMs: delayUntil(at), ttlMs })
+}
+
+function checkKey(key: unknown): void {
+  if (key === undefined || (typeof key === 'string' && key.length >= 1 && key.length <= MAX_KEY_CHARS)) return
+  throw invalid(`key must be a string of 1 to ${MAX_KEY_CHARS} characters`, key)
+}
+
+export function checkCancelFilter(what: unknown): CancelFilter {
+  if (typeof what === 'string') {
+    if (EVENT_ID.test(what)) return what
+    throw invalid('cancel takes the id of an event, or { event, key }', what)
+  }
+  const { event, key } = asObject<Exclude<CancelFilter, string>>(what)
+  checkEventName(event)
+  checkKey(key)
+  return key === undefined ? { event } : { event, key }
 }
 
 /** The fraction tells a date from a delay, see `EventFrame`. */

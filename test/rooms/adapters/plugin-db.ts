@@ -18,6 +18,8 @@ function hostFor(delivered: string[]): ToolRuntime['host'] {
       emitter: 'test.Plugin',
       log: null,
       check: (_, payload) => ({ payload, options: {} }),
+      checkCancel: null,
+      cancelled: () => {},
       deliver: ({ id }) => void delivered.push(id),
     })
   return { bus: { beginTransaction } } as unknown as ToolRuntime['host']

@@ -5,6 +5,7 @@ import type { Hub } from '../../../src/primary/events/hub.ts'
 import { StreamClaims } from '../../../src/primary/redis-streams/claims.ts'
 import { StreamDeadLetters } from '../../../src/primary/redis-streams/dead-letters.ts'
 import { StreamSettlements, type TakenEntry } from '../../../src/primary/redis-streams/settlements.ts'
+import { StreamCancels } from '../../../src/primary/redis-streams/stream-cancels.ts'
 import { StreamDeliveries } from '../../../src/primary/redis-streams/stream-deliveries.ts'
 import { StreamGroup } from '../../../src/primary/redis-streams/stream-group.ts'
 import { encodeEntry } from '../../../src/runtime/redis-streams/entry.ts'
@@ -47,7 +48,13 @@ async function processOn(
     onConfirmed: () => {},
     log,
   })
-  const deliveries = new StreamDeliveries({ ...own, hub, settlements, log })
+  const deliveries = new StreamDeliveries({
+    ...own,
+    cancels: new StreamCancels({ hub, redis, listening: redis }),
+    hub,
+    settlements,
+    log,
+  })
   const claims = new StreamClaims({
     ...own,
     claimIdleMs: IDLE_MS,

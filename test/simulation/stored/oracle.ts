@@ -41,6 +41,9 @@ interface Case {
   /** Times that it may have been handled without anybody knowing. */
   repeats: number
   mayBeDeleted: boolean
+  /** It was taken back, and every process knows. */
+  isCancelled: boolean
+  mayReturn: boolean
   /** It was a letter that holds up nothing: its replay has no place among those of its key. */
   isUnordered: boolean
 }
@@ -116,6 +119,8 @@ export class StoredOracle {
         unnoted: 0,
         repeats: 0,
         mayBeDeleted: false,
+        isCancelled: false,
+        mayReturn: false,
         isUnordered: false,
       }
       this.#cases.set(`${id} ${group.group}`, each)
@@ -158,6 +163,7 @@ export class StoredOracle {
     if (lack !== null) throw new Finding(`${says} was begun ${lack}`)
     if (each.state !== 'open' && each.repeats === 0)
       throw new Finding(`${says} was begun again after it was ${each.state}`)
+    if (each.isCancelled) throw new Finding(`${says} was begun after it had been taken back`)
     if (!each.payloads.has(payload)) throw new Finding(`${says} has the payload ${payload}`)
     if (each.failures > each.group.retries + each.unnoted)
       throw new Finding(`${says} was begun again after it had failed ${each.failures} times`)
@@ -226,6 +232,39 @@ export class StoredOracle {
     each.repeats++
   }
 
+  /** Events that were accepted and have not ended. */
+  get openIds(): string[] {
+    const open = [...this.#cases.values()].filter(
+      ({ state, acceptedAt }) => state === 'open' && acceptedAt !== Number.POSITIVE_INFINITY,
+    )
+    return [...new Set(open.map(({ id }) => id))]
+  }
+
+  /** Somebody takes an event back: perhaps it is handled before, and perhaps not. */
+  cancelling(id: string): void {
+    for (const each of this.#cases.values()) {
+      if (each.id !== id) continue
+      // A replay on its way comes before or after.
+      each.mayReturn ||= each.operator !== null
+      each.isRefused = true
+      each.mayBeDeleted = true
+      each.acceptedAt = Number.POSITIVE_INFINITY
+    }
+  }
+
+  cancelled(id: string): void {
+    for (const each of this.#cases.values())
+      if (each.id === id && each.state === 'open' && !each.mayReturn) each.isCancelled = true
+  }
+
+  /** Nobody waits for the handler any more. */
+  takenBack(handling: Handling): void {
+    if (handling.state !== 'running') return
+    handling.state = 'cut off'
+    handling.each.running--
+    handling.each.repeats++
+  }
+
   /** A dead letter is told of. */
   letter(id: string, group: string, by: object): void {
     const each = this.find(id, group)
@@ -239,6 +278,8 @@ export class StoredOracle {
     const each = this.find(id, group)
     each.operator = operator
     each.state = 'open'
+    each.isCancelled = false
+    each.mayReturn = true
     each.isUnordered = !each.group.parks
     each.failures = 0
     each.deaths = 0

@@ -83,9 +83,9 @@ export const STORED_PLANTED: readonly Planted[] = [
   },
   {
     what: 'what a lane had stored and not told of is not looked for',
-    file: 'durable.ts',
-    text: 'this.#store?.rangAll()',
-    instead: '',
+    file: 'event-store.ts',
+    text: 'laneGone(): void {\n    this.rangAll()',
+    instead: 'laneGone(): void {',
   },
   {
     what: 'rows that were stored before the groups were known come last',

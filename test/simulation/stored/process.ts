@@ -10,6 +10,7 @@ import type { StoreDatabase } from '../../../src/runtime/event-store/database.ts
 import { StorePublisher, ThreadStore } from '../../../src/runtime/event-store/thread-store.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import { STORE_MEMORY_BYTES, StoreMemory } from '../../../src/transport/memory/store-memory.ts'
+import type { ToLane } from '../../../src/transport/messages.ts'
 import type { Holder } from './database.ts'
 import type { GroupPlan, Handling } from './oracle.ts'
 import type { StoredRun } from './run.ts'
@@ -246,6 +247,8 @@ interface Item {
   readonly frame: EventFrame
   readonly group: string
   handling: Handling | null
+  /** It was taken back before it began. */
+  isCancelled: boolean
 }
 
 /** A lane: what it publishes is stored by itself, and what it says comes to the primary in its order. */
@@ -354,7 +357,12 @@ export class StoredLane implements Holder {
 
   sendDelivery(id: number, frame: EventFrame): boolean {
     if (this.state === 'dead') return false
-    const item: Item = { frame: { ...frame }, group: this.groups[frame.subscriber]!, handling: null }
+    const item: Item = {
+      frame: { ...frame },
+      group: this.groups[frame.subscriber]!,
+      handling: null,
+      isCancelled: false,
+    }
     this.#items.set(id, item)
     this.deliveriesInFlight++
     this.later(this.#run.draw.below(3), () => this.#begin(id, item))
@@ -363,10 +371,19 @@ export class StoredLane implements Holder {
 
   abandonDelivery(): void {}
 
+  /** The handler of a delivery should end: it does if it has not begun. */
+  post({ delivery, reason }: Extract<ToLane, { type: 'delivery-lost' }>): void {
+    const item = this.#items.get(delivery)
+    if (item === undefined || reason !== 'cancelled') return
+    if (item.handling === null) item.isCancelled = true
+    else this.#run.oracle.takenBack(item.handling)
+  }
+
   #begin(id: number, item: Item): void {
     const { draw, plan, oracle } = this.#run
     if (this.#run.mayKillLane(this)) return
     const process = this.#process
+    if (item.isCancelled) return this.#answer(id, () => process.hub.delivered(id))
     if (!process.memory.isTrusted) return this.#answer(id, () => process.hub.failed(id, { ...NOT_NOW, away: true }))
     this.#run.lookAfterStill()
     let handling: Handling | null = null

@@ -89,7 +89,7 @@ interface StoredPlan {
   readonly deeds: readonly Deed[]
 }
 
-type Deed = 'publish' | 'kill' | 'stop' | 'killLane' | 'outage' | 'letter' | 'jump' | 'freeze' | 'subscribe'
+type Deed = 'publish' | 'kill' | 'stop' | 'killLane' | 'outage' | 'letter' | 'jump' | 'freeze' | 'subscribe' | 'cancel'
 
 function planOf(draw: Draw, log: StoredLog): StoredPlan {
   const isShared = log === 'postgres'
@@ -103,6 +103,7 @@ function planOf(draw: Draw, log: StoredLog): StoredPlan {
     jump: 1,
     freeze: isShared ? 1 : 0,
     subscribe: 1,
+    cancel: 3,
   }
   for (const deed of Object.keys(weights) as Exclude<Deed, 'publish'>[])
     if (weights[deed] > 0 && draw.is(0.6)) for (let n = 0; n < weights[deed]; n++) deeds.push(deed)
@@ -398,6 +399,9 @@ export class StoredRun {
         })
       case 'subscribe':
         return this.#subscribe(up)
+      case 'cancel':
+        void this.#cancel().catch(this.#failed)
+        return
       case 'letter':
         void this.#toLetter().catch(this.#failed)
     }
@@ -536,6 +540,23 @@ export class StoredRun {
 
   #isStored(group: string): boolean {
     return this.#hasTables && this.#has('SELECT 1 FROM heddle_group WHERE grp = ?', group)
+  }
+
+  async #cancel(): Promise<void> {
+    const open = [...this.#processes].filter(({ durable, isFrozen }) => durable.isOpen && !isFrozen)
+    const ids = this.oracle.openIds
+    if (open.length === 0 || ids.length === 0) return
+    const process = this.draw.of(open)
+    const id = this.draw.of(ids)
+    this.tell(() => `${id} is taken back in process ${process.number}`)
+    this.oracle.cancelling(id)
+    process.operations++
+    const cancelled = await process.durable.cancel(id).catch(() => null)
+    process.operations--
+    if (cancelled === null || !process.isAlive) return
+    this.tell(() => `${id} was taken back: ${cancelled.waiting} waited, ${cancelled.running} ran`)
+    // Others hear of it a little later.
+    if (this.plan.processes === 1) this.oracle.cancelled(id)
   }
 
   async #toLetter(): Promise<void> {

@@ -28,6 +28,7 @@ const RULES: readonly (readonly [RegExp, string | ((...found: string[]) => strin
     'JOIN heddle_delivery AS $2 ON $2.seq IN (SELECT seq FROM heddle_delivery WHERE $1)',
   ],
   [/::[a-z]+(?:\[\])?/g, ''],
+  [/CAST\(extract\(epoch FROM clock_timestamp\(\)\) \* 1000 AS BIGINT\)/g, 'clock_timestamp()'],
   [/clock_timestamp\(\) \+ interval '(\d+) s'/g, 'clock_timestamp() + $1000'],
   [/ FOR (?:SHARE|UPDATE)(?: OF \w+)?/g, ''],
   [/SELECT json_array_elements_text\((\$\d+)\)/g, 'SELECT value FROM json_each($1)'],
@@ -46,6 +47,7 @@ const RULES: readonly (readonly [RegExp, string | ((...found: string[]) => strin
   // Tables.
   [/(?:BIGINT|INTEGER) GENERATED (?:ALWAYS|BY DEFAULT) AS IDENTITY PRIMARY KEY/g, 'INTEGER PRIMARY KEY AUTOINCREMENT'],
   [/seq BIGINT PRIMARY KEY DEFAULT nextval\('heddle_delivery_seq'\)/g, 'seq BIGINT NOT NULL PRIMARY KEY'],
+  [/^SELECT i\.indisvalid .*$/gs, 'SELECT 1 AS is_valid'],
   [/^CREATE SEQUENCE IF NOT EXISTS (\w+)$/g, 'CREATE TABLE IF NOT EXISTS $1 (value)'],
 ]
 

@@ -68,6 +68,7 @@ function handOf(t: TestContext) {
     settler,
     clock: SYSTEM_CLOCK,
     deathsOf: null,
+    isCancelled: () => false,
     isLeaseValid: () => true,
     onLeft: (slot) => {
       slot.inHand--

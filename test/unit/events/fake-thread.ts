@@ -1,4 +1,5 @@
 import type { TestContext } from 'node:test'
+import type { LostReason } from '../../../src/contracts/event-bus.ts'
 import type { BlackBox } from '../../../src/contracts/registry.ts'
 import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
 import type { SubscriberInstance, SubscriberThread } from '../../../src/primary/events/consumer.ts'
@@ -22,11 +23,14 @@ export interface FakeThread extends SubscriberThread {
   /** Ids of the events that it was given. */
   readonly events: string[]
   readonly abandoned: number[]
+  /** Deliveries whose handlers were told to end. */
+  readonly lost: [id: number, reason: LostReason][]
 }
 
 export function fakeThread(isQuarantine = false): FakeThread {
   const taken: Taken[] = []
   const abandoned: number[] = []
+  const lost: [number, LostReason][] = []
   return {
     threadId: 0,
     isQuarantine,
@@ -35,12 +39,14 @@ export function fakeThread(isQuarantine = false): FakeThread {
     heldMs: 0,
     hasRoom: true,
     send: (id, { id: event, attempt }) => taken.push({ id, event, attempt }) > 0,
+    lose: (id, reason) => void lost.push([id, reason]),
     abandon: (id) => void abandoned.push(id),
     taken,
     get events() {
       return taken.map(({ event }) => event)
     },
     abandoned,
+    lost,
   }
 }
 

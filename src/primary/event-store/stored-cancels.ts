@@ -1,0 +1,144 @@
+// Takes stored events back.
+import type { Cancelled } from '../../contracts/event-bus.ts'
+import type { CancelFilter } from '../../contracts/events.ts'
+import type { Clock } from '../../core/schedule/clock.ts'
+import { withTimeout } from '../../core/schedule/waiting.ts'
+import { cancelRows } from '../../runtime/event-store/cancel-rows.ts'
+import { CLOCK_MS, ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
+import { type CancelAnswer, Cancels, isMeant } from '../../runtime/events/cancelling.ts'
+import type { HubEvent } from '../events/consumer.ts'
+import type { Hub } from '../events/hub.ts'
+import type { Doorbell } from './doorbell.ts'
+import { EventIndex } from './event-index.ts'
+import type { Hand } from './hand.ts'
+import type { RowCount } from './row-count.ts'
+import type { StoredDelivery } from './store.ts'
+
+/** Time for which a cancel is noted, milliseconds. */
+const KEPT_MS = 600_000
+/** Interval at which old notes are deleted, milliseconds. */
+const PRUNE_MS = 60_000
+/** Time for which other processes may answer how many of the events ran in them, milliseconds. */
+const ANSWER_MS = 1000
+
+export interface StoredCancelsParts {
+  hub: Hub
+  hand: Hand
+  rows: RowCount
+  clock: Clock
+  database: () => StoreDatabase
+  /** Null on SQLite. */
+  members: { readonly doorbell: Doorbell; readonly size: number } | null
+}
+
+interface Notice {
+  n: number
+  what: string
+  last_seq: number
+}
+
+interface Waiting {
+  left: number
+  readonly answers: CancelAnswer[]
+  readonly all: () => void
+}
+
+export class StoredCancels {
+  readonly #parts: StoredCancelsParts
+  /** Numbers of cancels that this process has made, or heard of. */
+  readonly #known = new Set<number>()
+  /** Rows of pages that are on their way may have been deleted meanwhile. */
+  readonly #cancels = new Cancels()
+  readonly #index: EventIndex
+  readonly #waiting = new Map<number, Waiting>()
+  /** By the steady clock. */
+  #pruneAtMs = 0
+
+  constructor(parts: StoredCancelsParts) {
+    this.#parts = parts
+    this.#index = new EventIndex(parts.database)
+  }
+
+  async cancel(what: CancelFilter): Promise<Cancelled> {
+    const { database, hub, hand, rows } = this.#parts
+    const db = database()
+    const { seqs, n, lastSeq } = await ownTransaction(db, (tx) => cancelRows(tx, db.dialect, what))
+    if (typeof what === 'string') this.#index.want()
+    rows.add(-seqs.length)
+    this.#known.add(n)
+    this.#cancels.add(what, lastSeq)
+    const waiting = seqs.filter((seq) => !hand.has(seq)).length
+    const own = hub.cancel(({ event }) => isMeant(what, event))
+    const others = n === 0 ? [] : await this.#ask(n)
+    const taken = others.reduce((sum, each) => sum + each.taken, 0)
+    return {
+      waiting: Math.max(0, waiting - taken) + own.waiting,
+      running: others.reduce((sum, each) => sum + each.running, own.running),
+    }
+  }
+
+  /** A thread has taken events back in a transaction. */
+  committed(): void {
+    this.#parts.members?.doorbell.cancels()
+    // Otherwise the next look finds them.
+    void this.look().catch(() => {})
+  }
+
+  async #ask(n: number): Promise<readonly CancelAnswer[]> {
+    const { members, clock } = this.#parts
+    const answers: CancelAnswer[] = []
+    const left = members === null ? 0 : members.size - 1
+    if (left === 0) return answers
+    const answered = new Promise<void>((resolve) => this.#waiting.set(n, { left, answers, all: resolve }))
+    members!.doorbell.cancels()
+    await withTimeout(answered, ANSWER_MS, undefined, clock)
+    this.#waiting.delete(n)
+    return answers
+  }
+
+  /** True for a row that is deleted, or was stored while its event was taken back. */
+  has({ seq, event }: StoredDelivery): boolean {
+    return this.#cancels.has(event, seq)
+  }
+
+  // ── of other processes ────────────────────────────────────────────────────
+
+  /** Another process has answered. */
+  answered(answer: CancelAnswer): void {
+    const waiting = this.#waiting.get(answer.n)
+    if (waiting === undefined) return
+    waiting.answers.push(answer)
+    if (--waiting.left === 0) waiting.all()
+  }
+
+  /** Looks for what other processes have taken back. */
+  async look(): Promise<void> {
+    const notices = await this.#parts.database().query<Notice>('SELECT n, what, last_seq FROM heddle_cancel')
+    const present = new Set(notices.map(({ n }) => Number(n)))
+    for (const n of this.#known) if (!present.has(n)) this.#known.delete(n)
+    for (const notice of notices) this.#hear(notice)
+  }
+
+  #hear({ n: number, what: json, last_seq }: Notice): void {
+    const { hub, hand, members } = this.#parts
+    const n = Number(number)
+    if (this.#known.has(n)) return
+    this.#known.add(n)
+    const what = JSON.parse(json) as CancelFilter
+    if (typeof what === 'string') this.#index.want()
+    this.#cancels.add(what, Number(last_seq))
+    const isOld = ({ seq }: HubEvent): boolean => seq > 0 && seq <= Number(last_seq)
+    const settling = hand.settling((event) => isMeant(what, event))
+    const { running } = hub.cancel(({ event }) => isOld(event) && isMeant(what, event))
+    members?.doorbell.answer({ n, taken: settling + running, running })
+  }
+
+  /** Forgets what everybody has heard of. */
+  async prune(): Promise<void> {
+    const { clock, database } = this.#parts
+    if (clock.steadyMs() < this.#pruneAtMs) return
+    this.#pruneAtMs = clock.steadyMs() + PRUNE_MS
+    const db = database()
+    await db.execute(`DELETE FROM heddle_cancel WHERE at_ms < ${CLOCK_MS[db.dialect]} - ${KEPT_MS}`)
+  }
+}

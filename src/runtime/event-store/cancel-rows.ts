@@ -1,0 +1,72 @@
+// The rows of events that are taken back.
+import type { Queryable } from '../../contracts/db.ts'
+import type { CancelFilter } from '../../contracts/events.ts'
+import { CLOCK_MS } from './database.ts'
+import { keyColumnOf } from './event-columns.ts'
+
+type Dialect = keyof typeof CLOCK_MS
+
+/** Replays of dead letters whose rows are gone. */
+const END_REPLAYS = `UPDATE heddle_dead SET replay = 'failed', replay_error = $1, is_parked = 0, payload = '' WHERE replay = 'running' AND replay_seq > 0
+  AND NOT EXISTS (SELECT 1 FROM heddle_delivery WHERE seq = heddle_dead.replay_seq)`
+const CANCELLED = 'The event was cancelled'
+
+/** Rows that one statement deletes. */
+const PAGE = 10_000
+
+const LAST_SEQ: Record<Dialect, string> = {
+  sqlite: "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'heddle_delivery'), 0)",
+  postgres: "coalesce(pg_sequence_last_value('heddle_delivery_seq'), 0)",
+}
+
+/**
+ * What was taken back in the last minutes: each process looks whether it has some in hand.
+ * `what` is a `CancelFilter` as JSON; rows above `last_seq` are not meant. `at_ms` is by the database's clock.
+ */
+export const cancelTable = (dialect: Dialect): string =>
+  `CREATE TABLE IF NOT EXISTS heddle_cancel (
+    n ${dialect === 'sqlite' ? 'INTEGER PRIMARY KEY AUTOINCREMENT' : 'BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY'},
+    what TEXT NOT NULL, last_seq BIGINT NOT NULL, at_ms BIGINT NOT NULL)`
+
+/**
+ * Deletes the rows, and notes it for those who have some in hand.
+ * @returns numbers of the rows, of the note, and of the last row that is meant
+ */
+export async function cancelRows(
+  tx: Queryable,
+  dialect: Dialect,
+  what: CancelFilter,
+): Promise<{ seqs: number[]; n: number; lastSeq: number }> {
+  const seqs: number[] = []
+  for (const { where, params } of conditionsOf(what)) {
+    for (let found = PAGE; found === PAGE; ) {
+      const { rows } = await tx.execute<{ seq: number }>(
+        `DELETE FROM heddle_delivery WHERE seq IN (SELECT seq FROM heddle_delivery WHERE ${where} LIMIT ${PAGE}) RETURNING seq`,
+        params,
+      )
+      found = rows.length
+      for (const { seq } of rows) seqs.push(Number(seq))
+    }
+  }
+  if (seqs.length === 0) return { seqs, n: 0, lastSeq: 0 }
+  await tx.execute(END_REPLAYS, [CANCELLED])
+  const { rows } = await tx.execute<{ n: number; last_seq: number }>(
+    `INSERT INTO heddle_cancel (what, last_seq, at_ms) VALUES ($1, ${LAST_SEQ[dialect]}, ${CLOCK_MS[dialect]}) RETURNING n, last_seq`,
+    [JSON.stringify(what)],
+  )
+  return { seqs, n: Number(rows[0]!.n), lastSeq: Number(rows[0]!.last_seq) }
+}
+
+/** Rows that are ready, and rows that are due later, each by an index; rows without a group by their event. */
+function conditionsOf(what: CancelFilter): { where: string; params: string[] }[] {
+  if (typeof what === 'string') return [{ where: 'event_id = $1', params: [what] }]
+  const key = what.key === undefined ? null : keyColumnOf(what.key)
+  const isOf = key === null ? '' : ' AND key = $2'
+  const params = key === null ? [what.event] : [what.event, key]
+  const groups = 'grp IN (SELECT id FROM heddle_group WHERE event = $1)'
+  return [
+    { where: `${groups} AND due_ms = 0${isOf}`, params },
+    { where: `${groups} AND due_ms > 0${isOf}`, params },
+    { where: `grp <= 0 AND event = $1${isOf}`, params },
+  ]
+}

@@ -1,0 +1,52 @@
+// Which events are taken back.
+import type { CancelFilter } from '../../contracts/events.ts'
+
+/** What another process has had of events that were taken back. */
+export interface CancelAnswer {
+  /** Number of the cancel. */
+  n: number
+  /** Rows in hand that are no longer waiting. */
+  taken: number
+  /** Deliveries whose handlers were told. */
+  running: number
+}
+
+interface Meant {
+  readonly id: string
+  readonly event: string
+  readonly key: string | null
+}
+
+export function isMeant(what: CancelFilter, { id, event, key }: Meant): boolean {
+  if (typeof what === 'string') return id === what
+  return event === what.event && (what.key === undefined || key === what.key)
+}
+
+/** Cancels that are remembered. */
+const NOTES_MAX = 10_000
+
+/** What was taken back, and how far: up to a row of the event store, or up to a time of the entries of streams. */
+export class Cancels {
+  /** By id, by event, or by event and key. Names have no NUL. */
+  readonly #until = new Map<string, number>()
+
+  /** @returns false if it was known */
+  add(what: CancelFilter, until: number): boolean {
+    const name = typeof what === 'string' ? what : nameOf(what.event, what.key)
+    if ((this.#until.get(name) ?? -1) >= until) return false
+    // The newest is the last.
+    this.#until.delete(name)
+    this.#until.set(name, until)
+    if (this.#until.size > NOTES_MAX) for (const oldest of this.#until.keys()) return this.#until.delete(oldest)
+    return true
+  }
+
+  /** @param at row of the event, or time of its entry */
+  has({ id, event, key }: Meant, at: number): boolean {
+    if (this.#until.size === 0) return false
+    const isUntil = (name: string): boolean => at <= (this.#until.get(name) ?? -1)
+    return isUntil(id) || isUntil(nameOf(event)) || (key !== null && isUntil(nameOf(event, key)))
+  }
+}
+
+const nameOf = (event: string, key?: string): string => (key === undefined ? `${event}\0` : `${event}\0${key}`)
