@@ -14,7 +14,15 @@ export type {
   LostReason,
   TopologyEntry,
 } from './contracts/event-bus.ts'
-export type { CancelFilter, EventContracts, EventName, Events, Payload, PayloadsOf } from './contracts/events.ts'
+export type {
+  CancelFilter,
+  EventContracts,
+  EventName,
+  Events,
+  Payload,
+  PayloadsOf,
+  PublishOptions,
+} from './contracts/events.ts'
 export type {
   AfterHook,
   Answer,

@@ -48,7 +48,19 @@ export interface PublishOptions {
    * 60,000 and a lifetime of 5,000 the event is delivered between the 60th and the 65th second, or not at all.
    */
   ttlMs?: number
+  /**
+   * Of all events of this name with the same `unique`, a subscriber has one at a time: if one is there, `publish` takes no other, and resolves with the
+   * id of that one. 1 to 512 characters. Not for subscribers with `broadcast`, nor for those that came after the boot: they get every event.
+   */
+  unique?: string
+  /**
+   * How long an event with `unique` is there: until a handler begins it, or until it has ended, retries included. Always give the same for a name.
+   * Default `'running'`, with `replace` `'waiting'`.
+   */
+  while?: 'waiting' | 'running'
+  /** The event that is there gets the payload and the time of this one, and keeps its id. Only while it waits. Default false. */
+  replace?: boolean
 }
 
-/** What `cancel` takes back: an event by its id, or all events of a name, of one key alone. */
-export type CancelFilter = string | { event: EventName; key?: string }
+/** What `cancel` takes back: an event by its id, or all events of a name, those alone of one key or of one `unique`. */
+export type CancelFilter = string | { event: EventName; key?: string; unique?: string }

@@ -21,6 +21,8 @@ const keyOf = ({ failure }: FailureRecord): string => `${failure.event_id} ${fai
 export interface LaneBusOptions {
   services: EventServices
   log: ThreadStore
+  /** Publishes through the event store. */
+  stored: Publisher
   /** Takes an event that a transaction has published and committed. */
   handOn: (frame: EventFrame) => void
   post: (message: ToPrimary) => void
@@ -55,9 +57,18 @@ export class LaneBus extends ThreadBus {
   publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string> {
     const { json, keys } = encodePayload(event, payload)
     const frame = publicationOf(emitter, event, json, keys, options)
+    if (frame.unique !== null) return this.#publishUnique(frame)
     const taken = this.publisher.publish(frame)
     this.#tellPublished(frame)
     return taken
+  }
+
+  /** The store knows whether there is one already, or the hub. */
+  async #publishUnique(frame: EventFrame): Promise<string> {
+    const { log, stored, services } = this.#options
+    const id = await (log.hasDatabase ? stored.publish(frame) : services.publishUnique(frame))
+    if (id === frame.id) this.#tellPublished(frame)
+    return id
   }
 
   protected readonly deliver = (frame: EventFrame): void => {
@@ -66,6 +77,9 @@ export class LaneBus extends ThreadBus {
   }
 
   protected readonly cancelled = (): void => this.#options.post({ type: 'cancelled' })
+
+  protected readonly moved = (event: string, dueMs: number): void =>
+    this.#options.post({ type: 'event-moved', event, dueMs })
 
   /** This thread's own listeners get the record at once. */
   #tellPublished(frame: EventFrame): void {

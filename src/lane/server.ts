@@ -159,10 +159,12 @@ export class LaneServer {
     const handOn = (event: EventFrame): void => publisher.stored(event)
     const services = servicesOver((method, args) => calls.call('#host', method, args))
     const isLogged = settings.eventBusDriver === 'database'
-    this.#stored = new StorePublisher(threadStore, handOn)
+    const moved = (event: string, dueMs: number): void => this.#post({ type: 'event-moved', event, dueMs })
+    this.#stored = new StorePublisher(threadStore, handOn, moved)
     const bus = new LaneBus(kernel, isLogged ? this.#stored : publisher, {
       services,
       log: threadStore,
+      stored: this.#stored,
       handOn,
       post: (message) => this.#post(message),
     })

@@ -1,4 +1,6 @@
 // The parts of the primary that carry events: hub, log, buses, drivers.
+
+import type { Awaitable } from '../contracts/common.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { codeOf, messageOf } from '../core/errors/description.ts'
 import { needPackages, OPTIONAL_PACKAGES } from '../core/modules/optional-package.ts'
@@ -33,12 +35,16 @@ class PrimaryPublisher {
   readonly #origins = new WeakMap<EventFrame, SubscriberThread | null>()
 
   constructor(log: ThreadStore, durable: Durable) {
-    this.#publisher = new StorePublisher(log, (event) => durable.take(event, this.#origins.get(event) ?? null))
+    this.#publisher = new StorePublisher(
+      log,
+      (event) => durable.take(event, this.#origins.get(event) ?? null),
+      (event, dueMs) => durable.moved(event, dueMs),
+    )
   }
 
-  async publish(event: EventFrame, origin: SubscriberThread | null): Promise<void> {
+  publish(event: EventFrame, origin: SubscriberThread | null): Promise<string> {
     this.#origins.set(event, origin)
-    await this.#publisher.publish(event)
+    return this.#publisher.publish(event)
   }
 }
 
@@ -54,9 +60,9 @@ class DatabaseDriver implements EventDriver {
     this.deadLetters = deadLetters
   }
 
-  async publish(event: EventFrame, origin: SubscriberThread | null): Promise<void> {
-    if (event.event.startsWith(RUNTIME_EVENT)) this.#hub.publish(asBytes(event), origin)
-    else await this.#publisher.publish(event, origin)
+  publish(event: EventFrame, origin: SubscriberThread | null): Awaitable<string> {
+    const isOwn = event.event.startsWith(RUNTIME_EVENT)
+    return isOwn ? this.#hub.publish(asBytes(event), origin) : this.#publisher.publish(event, origin)
   }
 
   request(event: EventFrame, origin: SubscriberThread | null, timeoutMs: number): Promise<string> {
@@ -136,10 +142,17 @@ export function assembleEvents(
     isAlive: (threadId) => threadId === 0 || lanes.all.some(({ heartbeat }) => heartbeat.threadId === threadId),
     report: (level, message, fields) => log(level, message, 'event_bus', fields),
   })
-  bus.log = { log: threadStore, take: (frame) => durable.take(frame, bus), cancelled: () => durable.cancelled() }
+  bus.log = {
+    log: threadStore,
+    take: (frame) => durable.take(frame, bus),
+    cancelled: () => durable.cancelled(),
+    moved: (...of) => durable.moved(...of),
+  }
   const publisher = new PrimaryPublisher(threadStore, durable)
   const deadLetters = new StoredDeadLetters(hub, threadStore, durable)
-  const inProcess = new InProcessDriver(hub, deadLetters)
+  const inProcess = new InProcessDriver(hub, deadLetters, (event, origin) =>
+    threadStore.hasDatabase ? publisher.publish(event, origin) : null,
+  )
   const parts: EventParts = {
     hub,
     bus,

@@ -220,6 +220,8 @@ export type ToPrimary =
   | { type: 'set-tool'; tool: string; status: ToolStatus; message: string | null }
   /** A committed transaction has taken events back. */
   | { type: 'cancelled' }
+  /** A stored event that waits has got another due time, milliseconds since the epoch. */
+  | { type: 'event-moved'; event: string; dueMs: number }
   /** The handler of a delivery still works. */
   | { type: 'heartbeat'; delivery: number }
   | { type: 'ready-done'; plugin: string }

@@ -33,6 +33,8 @@ export interface StoreChanges {
   /** Rows of deliveries that have ended. */
   done: number[]
   noted: NotedDelivery[]
+  /** Rows that a handler begins: no other of their groups waits behind them under the same `unique`. */
+  begun: number[]
   /** Dead letters with the number and the place of the row that each replaces; 0: none. */
   deadLetters: { row: DeadRow; seq: number; place: number }[]
   /** Replays of dead letters that have ended. */
@@ -63,8 +65,19 @@ export interface FencedSlot {
 export interface StoreAnswer {
   /** Groups of the rows that were moved to the end of the order. */
   promoted: number[]
+  /** Those that were to be begun, and are there and due. */
+  begun?: BegunRow[]
   /** Indexes of the fenced slots that another process has: none of their rows were written. */
   lost?: number[]
+}
+
+/** A row that a handler begins, as it is then. */
+export interface BegunRow {
+  seq: number
+  envelope: string
+  payload: string
+  /** Milliseconds since the epoch; 0: never. */
+  expiresMs: number
 }
 
 /** Outcome of the replay of a dead letter. */

@@ -165,8 +165,8 @@ export const PLANTED: readonly Planted[] = [
   {
     what: 'a suspect goes to any lane',
     file: 'hub.ts',
-    text: 'if (delivery.deaths > 0) return this.#quarantine.add(delivery)',
-    instead: '',
+    text: 'return mustBegin(delivery) ?',
+    instead: 'if (mustBegin(delivery)) return mustBegin(delivery) ?',
   },
   {
     what: 'poison is tried a fourth time',
@@ -261,8 +261,8 @@ export const PLANTED: readonly Planted[] = [
   {
     what: 'an event never expires',
     file: 'hub.ts',
-    text: 'event.ttlMs === 0 ? 0 : this.clock.nowMs()',
-    instead: 'event.ttlMs === 0 ? 0 : 2 * this.clock.nowMs()',
+    text: 'return ttlMs === 0 ? 0 : this.clock.nowMs()',
+    instead: 'return ttlMs === 0 ? 0 : 2 * this.clock.nowMs()',
   },
   {
     what: 'a delay is forgotten',

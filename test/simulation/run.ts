@@ -219,6 +219,7 @@ export class Run {
       timestampMs: this.clock.nowMs(),
       delayMs: draw.is(plan.delayed) ? draw.between(1, 400) : 0,
       ttlMs: draw.is(plan.mortal) ? draw.between(1, 300) : 0,
+      unique: null,
       seq: 0,
       subscriber: 0,
       attempt: 0,

@@ -71,6 +71,11 @@ export class Durable {
     this.#store?.cancels.committed()
   }
 
+  /** A stored event that waits has got another due time, milliseconds since the epoch. */
+  moved(event: string, dueMs: number): void {
+    this.#store?.moved(event, dueMs)
+  }
+
   /** A lane has subscribed after the boot, and the hub knows it. */
   subscribed(): void {
     this.#store?.subscribed()

@@ -485,6 +485,12 @@ export class EventStore {
     else this.reader.rang(isRelayed ? '' : event.event)
   }
 
+  /** A row that waits has got another due time, milliseconds since the epoch. */
+  moved(event: string, dueMs: number): void {
+    this.#members?.ring(event, dueMs)
+    this.#due.add(dueMs)
+  }
+
   #isRelayed(event: EventFrame): boolean {
     return this.#relay !== null && !staysInStore(event)
   }

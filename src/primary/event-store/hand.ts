@@ -1,6 +1,8 @@
 // Stored deliveries in the hub, and their outcomes.
 import { Numbered } from '../../core/collections/numbered.ts'
 import type { Clock } from '../../core/schedule/clock.ts'
+import { frameOf } from '../../runtime/event-store/event-columns.ts'
+import { bytesOf, type EventFrame } from '../../transport/frames/event-frame.ts'
 import type { NotedDelivery } from '../../transport/store-changes.ts'
 import { type Delivery, type EventSource, type FailedDelivery, hubEventOf, type Share } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
@@ -31,6 +33,7 @@ interface Held {
   readonly place: number
   readonly cursor: Cursor
   readonly key: string | null
+  readonly unique: EventFrame['unique']
   readonly bytes: number
   /** On a server: its slot. */
   readonly slot: OwnedSlot | undefined
@@ -148,6 +151,7 @@ export class Hand implements EventSource {
       place,
       cursor,
       key: event.key,
+      unique: event.unique,
       bytes: event.payload.length,
       slot,
       state: 'held',
@@ -218,6 +222,22 @@ export class Hand implements EventSource {
     const isOfSlot = (seq: number): boolean => this.#held.get(seq)?.slot === slot
     this.#parts.hub.takeBack(isOfSlot)
     if (slot.state === 'lost') this.#parts.hub.moved(isOfSlot)
+  }
+
+  /** Its row is no longer alone. */
+  async begin({ event }: Delivery): Promise<EventFrame | null> {
+    const held = this.#held.get(event.seq)
+    const row = held === undefined ? null : await this.#parts.settler.begin(held.seq, held.slot)
+    if (row === null) return null
+    try {
+      const now = frameOf({ ...row, id: event.id, event: event.event, key: null })
+      const { subscriber, attempt, key } = event
+      const unique = { ...event.unique!, while: 'running' as const }
+      return { ...now, subscriber, attempt, key, unique, payload: bytesOf(now.payload) }
+    } catch {
+      // Others have written it: as a row that is read, it is quarantined.
+      return null
+    }
   }
 
   begun(delivery: Delivery): void {
@@ -371,10 +391,10 @@ export class Hand implements EventSource {
   }
 
   /** Number of rows in hand whose outcomes are not committed yet, of matching events. */
-  settling(isWanted: (event: { id: string; event: string; key: string | null }) => boolean): number {
+  settling(isWanted: (event: Pick<EventFrame, 'id' | 'event' | 'key' | 'unique'>) => boolean): number {
     let count = 0
-    for (const { id, cursor, key, state } of this.#held.items())
-      if (state === 'settling' && isWanted({ id, event: cursor.group.event, key })) count++
+    for (const { id, cursor, key, unique, state } of this.#held.items())
+      if (state === 'settling' && isWanted({ id, event: cursor.group.event, key, unique })) count++
     return count
   }
 

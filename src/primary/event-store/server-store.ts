@@ -6,6 +6,7 @@ import { type EventColumns, envelopeOf, keyColumnOf, keyIn } from '../../runtime
 import { arrayOf, deleteRowsOf } from '../../runtime/event-store/server-changes.ts'
 import { unassignedOf } from '../../runtime/event-store/server-rows.ts'
 import { IS_DRAWING, MEMBER_THREADS, SLOTS, slotOf } from '../../runtime/event-store/server-tables.ts'
+import { IF_ALONE, UNIQUE_OF_GROUP } from '../../runtime/event-store/unique-rows.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { StoreMemory } from '../../transport/memory/store-memory.ts'
 import type { GroupKind } from '../../transport/store-changes.ts'
@@ -22,8 +23,8 @@ const ASSIGNABLE = `grp < ${BROKER} AND NOT EXISTS (SELECT 1 FROM heddle_member 
 const HAS_ASSIGNABLE = `EXISTS (SELECT 1 FROM heddle_delivery WHERE ${ASSIGNABLE})`
 const ORDER = 'coalesce(place, seq)'
 /** Rare columns: a read of fewer columns is faster. */
-const TRIED = `CASE WHEN attempt = 1 AND deaths = 0 AND crashes = 0 AND expires_ms = 0 AND begun = 0 AND retry_ms = 0 AND error = '' THEN NULL
-  ELSE CAST(json_build_array(attempt, deaths, crashes, expires_ms, begun, retry_ms, error) AS text) END`
+const TRIED = `CASE WHEN attempt = 1 AND deaths = 0 AND crashes = 0 AND expires_ms = 0 AND begun = 0 AND retry_ms = 0 AND error = '' AND uniq IS NULL THEN NULL
+  ELSE CAST(json_build_array(attempt, deaths, crashes, expires_ms, begun, retry_ms, error, uniq) AS text) END`
 /** True if an older row of the key waits for its groups. Part of the page's query: another process may assign it at any moment. */
 const WAITS = `CASE WHEN key IS NOT NULL AND EXISTS (SELECT 1 FROM heddle_delivery WHERE grp < ${BROKER}) THEN EXISTS (
   SELECT 1 FROM heddle_delivery AS o WHERE o.grp < ${BROKER} AND o.due_ms = 0 AND o.event = heddle_delivery.event AND o.key = heddle_delivery.key
@@ -51,12 +52,21 @@ interface ServerRow extends EventColumns {
 /** Slot number that marks the last line of a page, which is no row: see PAGE. */
 const NO_SLOT = -1
 
-const NOT_TRIED: Tried = { attempt: 1, deaths: 0, crashes: 0, expires_ms: 0, begun: 0, retry_ms: 0, error: '' }
+const NOT_TRIED: Tried = {
+  attempt: 1,
+  deaths: 0,
+  crashes: 0,
+  expires_ms: 0,
+  begun: 0,
+  retry_ms: 0,
+  error: '',
+  uniq: null,
+}
 
 function triedOf(column: string | null): Tried {
   if (column === null) return NOT_TRIED
-  const [attempt, deaths, crashes, expires_ms, begun, retry_ms, error] = parseJson(column)
-  return { attempt, deaths, crashes, expires_ms, begun, retry_ms, error }
+  const [attempt, deaths, crashes, expires_ms, begun, retry_ms, error, uniq] = parseJson(column)
+  return { attempt, deaths, crashes, expires_ms, begun, retry_ms, error, uniq }
 }
 
 /** A group new to this process. */
@@ -437,7 +447,9 @@ export class ServerStore extends SqlStore {
       .join(', ')
     await this.database.execute(
       `WITH moved AS (DELETE FROM heddle_delivery WHERE ${ASSIGNABLE} AND ${IS_DRAWING} RETURNING *)
-       INSERT INTO heddle_delivery (place, grp, slot, ${DELIVERY}) SELECT d.seq, g.id, CASE WHEN g.member > 0 THEN 0 ELSE d.slot END, ${from} FROM moved AS d JOIN heddle_group AS g ON g.event = d.event ORDER BY d.seq`,
+       INSERT INTO heddle_delivery (place, grp, slot, ${DELIVERY}, uniq)
+       SELECT d.seq, g.id, CASE WHEN g.member > 0 THEN 0 ELSE d.slot END, ${from}, ${UNIQUE_OF_GROUP}
+       FROM moved AS d JOIN heddle_group AS g ON g.event = d.event ORDER BY d.seq ${IF_ALONE}`,
     )
   }
 }

@@ -2,6 +2,7 @@
 import { messageOf } from '../../core/errors/description.ts'
 import { type Chance, type Clock, pause, type Timer } from '../../core/schedule/clock.ts'
 import type {
+  BegunRow,
   DeadRow,
   FencedSlot,
   GroupRow,
@@ -43,11 +44,14 @@ interface Batch extends StoreChanges {
   /** On a server: the slots of the rows. */
   readonly slots: Map<OwnedSlot, number[]>
   readonly written: (() => void)[]
+  /** By row: called with it as it is, or null. */
+  readonly beginning: Map<number, (row: BegunRow | null) => void>
 }
 
 const emptyChanges = (part: Partial<StoreChanges> = {}): StoreChanges => ({
   done: [],
   noted: [],
+  begun: [],
   deadLetters: [],
   replayed: [],
   groups: [],
@@ -55,7 +59,13 @@ const emptyChanges = (part: Partial<StoreChanges> = {}): StoreChanges => ({
   ...part,
 })
 
-const emptyBatch = (): Batch => ({ ...emptyChanges(), leaving: [], slots: new Map(), written: [] })
+const emptyBatch = (): Batch => ({
+  ...emptyChanges(),
+  leaving: [],
+  slots: new Map(),
+  written: [],
+  beginning: new Map(),
+})
 
 const NO_ROW: NotedDelivery = { seq: 0, attempt: 1, deaths: 0, error: '', isBegun: false, retryMs: 0, dueMs: 0 }
 
@@ -63,6 +73,7 @@ const NO_ROW: NotedDelivery = { seq: 0, attempt: 1, deaths: 0, error: '', isBegu
 const partsOf = ({
   done,
   noted,
+  begun,
   deadLetters,
   replayed,
   groups,
@@ -73,6 +84,7 @@ const partsOf = ({
   return [
     ...groups.map((row) => part({ groups: [row] })),
     ...noted.map((row) => part({ noted: [row] })),
+    ...(begun.length === 0 ? [] : [part({ begun })]),
     ...deadLetters.map((row) => part({ deadLetters: [row] })),
     ...replayed.map((end) => part({ replayed: [end] })),
     part({ done }),
@@ -84,6 +96,7 @@ const joined = (parts: readonly StoreChanges[]): StoreChanges => ({
   ...parts[0],
   done: parts.flatMap(({ done }) => done),
   noted: parts.flatMap(({ noted }) => noted),
+  begun: parts.flatMap(({ begun }) => begun),
   deadLetters: parts.flatMap(({ deadLetters }) => deadLetters),
   replayed: parts.flatMap(({ replayed }) => replayed),
   groups: parts.flatMap(({ groups }) => groups),
@@ -137,6 +150,16 @@ export class Settler {
     this.#schedule()
   }
 
+  /** A handler begins a row. @returns the row as it is then; null if it is gone, not due, or no longer of this process */
+  begin(seq: number, slot?: OwnedSlot): Promise<BegunRow | null> {
+    this.#isIn(slot, seq)
+    this.#next.begun.push(seq)
+    return new Promise((resolve) => {
+      this.#next.beginning.set(seq, resolve)
+      this.#schedule()
+    })
+  }
+
   replayed(end: ReplayEnd, slot?: OwnedSlot): void {
     this.#isIn(slot, end.seq)
     this.#next.replayed.push(end)
@@ -186,7 +209,7 @@ export class Settler {
     const answer = await this.#commit(batch)
     if (answer === null) return
     this.#state = 'idle'
-    const { done, deadLetters, leaving, slots, written } = batch
+    const { done, deadLetters, leaving, slots, written, beginning } = batch
     if (answer.lost !== undefined && answer.lost.length > 0) {
       const all = [...slots.keys()]
       this.onLost(answer.lost.map((n) => all[n]!))
@@ -199,6 +222,7 @@ export class Settler {
     for (const { seq, dueMs } of batch.noted) if (dueMs > 0) this.onLater(seq, dueMs)
     if (batch.promoteMs > 0) this.onPromoted(answer.isRepeated ? null : answer.promoted)
     for (const resolve of written) resolve()
+    for (const [seq, resolve] of beginning) resolve(answer.begun?.find((row) => row.seq === seq) ?? null)
     if (!isEmpty(this.#next)) this.#schedule()
   }
 
@@ -206,6 +230,7 @@ export class Settler {
   async #commit({
     leaving: _,
     written: __,
+    beginning: ___,
     slots,
     ...lists
   }: Batch): Promise<(StoreAnswer & { isRepeated: boolean }) | null> {
@@ -266,5 +291,5 @@ export class Settler {
 const fencesOf = (slots: ReadonlyMap<OwnedSlot, number[]>): FencedSlot[] =>
   [...slots].map(([{ group, slot, epoch }, seqs]) => ({ group, slot, epoch, seqs }))
 
-const isEmpty = ({ promoteMs, slots: _, ...lists }: Batch): boolean =>
+const isEmpty = ({ promoteMs, slots: _, beginning: __, ...lists }: Batch): boolean =>
   promoteMs === 0 && Object.values(lists).every((list) => Array.isArray(list) && list.length === 0)

@@ -11,6 +11,7 @@ import {
   keyOf,
   timestampOf,
 } from '../../runtime/event-store/event-columns.ts'
+import { IF_ALONE, UNIQUE_OF_GROUP, uniqueIn } from '../../runtime/event-store/unique-rows.ts'
 import { bytesOf, type EventFrame } from '../../transport/frames/event-frame.ts'
 import type { StoreMemory } from '../../transport/memory/store-memory.ts'
 import type { GroupKind, GroupRow } from '../../transport/store-changes.ts'
@@ -21,7 +22,7 @@ const PLACE = 'coalesce(place, seq)'
 /** Upper bound of places: a foreign row above it, or without a number, would end the order of its group. */
 const LAST_PLACE = 2 ** 52
 export const COLUMNS =
-  'seq, coalesce(place, seq) AS place, thread, event_id AS id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes'
+  'seq, coalesce(place, seq) AS place, thread, event_id AS id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes, uniq'
 /** With `+`: otherwise SQLite would compile a statement anew for each value of a limit, or of a column outside of ORDER BY. */
 const GROUP = `SELECT ${COLUMNS} FROM heddle_delivery WHERE grp = +$1 AND ${PLACE} > $2 AND ${PLACE} < ${LAST_PLACE} AND due_ms = 0 ORDER BY ${PLACE} LIMIT +$3`
 const KEY = `SELECT ${COLUMNS} FROM heddle_delivery WHERE grp = +$1 AND key = $2 || '' AND ${PLACE} > $3 AND ${PLACE} < ${LAST_PLACE} AND due_ms = 0 ORDER BY ${PLACE} LIMIT +$4`
@@ -308,8 +309,8 @@ export class SqlStore implements DeliveryStore {
       .map((column) => `d.${column}`)
       .join(', ')
     await tx.execute(
-      `INSERT INTO heddle_delivery (place, grp, ${columns}) SELECT d.seq, g.id, ${from} FROM heddle_delivery AS d
-       CROSS JOIN heddle_group AS g ON g.event = d.event WHERE d.grp = ${ALL_GROUPS} ORDER BY d.seq`,
+      `INSERT INTO heddle_delivery (place, grp, ${columns}, uniq) SELECT d.seq, g.id, ${from}, ${UNIQUE_OF_GROUP} FROM heddle_delivery AS d
+       CROSS JOIN heddle_group AS g ON g.event = d.event WHERE d.grp = ${ALL_GROUPS} ORDER BY d.seq ${IF_ALONE}`,
     )
     await tx.execute(`DELETE FROM heddle_delivery WHERE grp = ${ALL_GROUPS}`)
   }
@@ -334,6 +335,7 @@ export function deliveryOf(
   try {
     const event = frameOf(row)
     event.payload = bytesOf(event.payload)
+    if (tried.uniq !== null) event.unique = uniqueIn(tried.uniq)
     return {
       seq,
       place,

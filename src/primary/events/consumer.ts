@@ -65,6 +65,11 @@ export interface EventSource {
   mayBegin?(delivery: Delivery): boolean
   /** True while its server cannot be reached: a handler may wait for the same server. */
   readonly isAway?: boolean
+  /**
+   * Begins a delivery that is alone while it waits (`event.unique`), before a thread has it: publishers may store the next one, and no longer replace it.
+   * @returns the event as it is now; null if it has gone, or waits for another time
+   */
+  begin?(delivery: Delivery): Promise<EventFrame | null>
   /** A thread has it. `isBegun` says whether one had it before. */
   begun?(delivery: Delivery): void
   /**

@@ -3,8 +3,9 @@ import type { Cancelled, LostReason, SubscribeOptions, TopologyEntry } from '../
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { HeddleError, type WireError } from '../../core/errors/catalogue.ts'
 import type { Chance, Clock, Timer } from '../../core/schedule/clock.ts'
+import { otherKey } from '../../runtime/event-store/unique-rows.ts'
 import type { DeliverySink } from '../../runtime/events/event-server.ts'
-import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
+import { type EventFrame, type UniqueEvent, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 import {
   type Consumer,
   type Delivery,
@@ -29,6 +30,7 @@ import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'
 import { QueueBudget } from './queue-budget.ts'
 import {
   awaitReply,
+  Beginnings,
   DelayQueue,
   Outages,
   replySettled,
@@ -38,6 +40,7 @@ import {
 } from './queues.ts'
 import { type RecordLog, Records } from './records.ts'
 import { type Topic, Topology } from './topology.ts'
+import { Uniques } from './uniques.ts'
 
 export { POISON_DEATHS }
 
@@ -84,6 +87,8 @@ export class Hub implements DeliverySink {
   readonly #budget: QueueBudget
   readonly #keys: KeyOrder
   readonly #waiting = new WaitingQueues()
+  readonly #beginning = new Beginnings()
+  readonly #uniques = new Uniques()
   readonly #delayed: DelayQueue
   readonly #unanswered: UnansweredDeliveries
   readonly #outages: Outages
@@ -170,7 +175,8 @@ export class Hub implements DeliverySink {
   }
 
   #dropWaiting(consumer: Consumer): void {
-    for (const delivery of [...this.#waiting.takeOf(consumer), ...this.#keys.takeHeld(consumer)])
+    const beginning = this.#beginning.takeIf((delivery) => delivery.consumer === consumer)
+    for (const delivery of [...beginning, ...this.#waiting.takeOf(consumer), ...this.#keys.takeHeld(consumer)])
       this.#finish(delivery, SUBSCRIBER_GONE, false)
     this.#quarantine.changed()
     this.#quarantine.pump()
@@ -299,18 +305,57 @@ export class Hub implements DeliverySink {
 
   // ── publishing ────────────────────────────────────────────────────────────
 
-  /** Accepts an event. @throws EVENT_BUS_FULL, EVENT_NAMES_LIMIT */
-  publish(event: EventFrame, origin: SubscriberThread | null, requester: Requester | null = null): void {
+  /** Accepts an event. @returns its id, or with `unique` the id of the one that is there. @throws EVENT_BUS_FULL, EVENT_NAMES_LIMIT */
+  publish(event: EventFrame, origin: SubscriberThread | null, requester: Requester | null = null): string {
     if (this.#closed) throw new HeddleError('EVENT_BUS_FULL', 'The service is shutting down and takes no more events')
     const consumers = this.#topology.consumersOf(event.event)
+    if (event.unique !== null) return this.#publishUnique(event, event.unique, consumers, origin)
+    this.#publishTo(consumers, event, origin, requester)
+    return event.id
+  }
+
+  /** To those that have none like it. The others keep the one that they have, or its id. */
+  #publishUnique(
+    event: EventFrame,
+    unique: UniqueEvent,
+    all: readonly Consumer[],
+    origin: SubscriberThread | null,
+  ): string {
+    const fresh = all.filter((consumer) => this.#uniques.of(consumer, unique) === undefined)
+    const there = all.flatMap((consumer) => this.#uniques.of(consumer, unique) ?? [])
+    if (unique.replaces) for (const delivery of there) this.#replace(delivery, event)
+    if (fresh.length === 0 && there.length > 0) return there[0]!.event.id
+    this.#publishTo(fresh, event, origin, null)
+    return event.id
+  }
+
+  /** @param by has other payload and another time. @throws EVENT_OPTIONS_INVALID, EVENT_BUS_FULL */
+  #replace(delivery: Delivery, by: EventFrame): void {
+    const { consumer, event } = delivery
+    if (event.key !== by.key) throw otherKey(by)
+    this.#checkRoom(by, [consumer])
+    this.cancel((each) => each === delivery)
+    this.#take(hubEventOf({ ...by, id: event.id }, this.#expiryOf(by), null, null), [consumer], null)
+  }
+
+  #publishTo(
+    consumers: readonly Consumer[],
+    event: EventFrame,
+    origin: SubscriberThread | null,
+    requester: Requester | null,
+  ): void {
     if (consumers.length > 0) this.#checkRoom(event, consumers)
     this.#fired(this.#topology.emitting(event.event, event.emitter), event, origin)
     if (consumers.length === 0) return
-    const expiresMs = event.ttlMs === 0 ? 0 : this.clock.nowMs() + event.delayMs + event.ttlMs
+    const expiresMs = this.#expiryOf(event)
     // One more until all deliveries have been accepted: there may be none.
     if (requester !== null) requester.open++
     this.#take(hubEventOf(event, expiresMs, null, requester), consumers, null)
     if (requester !== null) replySettled(requester, SUBSCRIBER_GONE)
+  }
+
+  #expiryOf({ ttlMs, delayMs }: EventFrame): number {
+    return ttlMs === 0 ? 0 : this.clock.nowMs() + delayMs + ttlMs
   }
 
   /**
@@ -399,6 +444,7 @@ export class Hub implements DeliverySink {
   /** Counts the delivery as pending. */
   #accept(delivery: Delivery): void {
     this.#budget.take(delivery)
+    if (delivery.event.unique !== null) this.#uniques.accepted(delivery)
     delivery.event.source?.accepted?.(delivery)
   }
 
@@ -420,7 +466,8 @@ export class Hub implements DeliverySink {
     // It waited for its key, so that the rest of the key continues behind its dead letter.
     if (delivery.deaths >= POISON_DEATHS) return this.#fail(delivery, poisonMessage(delivery), 'poison')
     if (delivery.dueMs !== 0) return this.#enqueueLater(delivery)
-    if (delivery.deaths > 0) return this.#quarantine.add(delivery)
+    if (delivery.deaths > 0)
+      return mustBegin(delivery) ? void this.#beginFirst(delivery) : this.#quarantine.add(delivery)
     become(delivery, 'ready')
     if (queue.waiting.size === 0 && this.#dispatch(delivery)) return
     if (this.#delayed.isDraining && isUntried(delivery)) return this.#finish(delivery, SUBSCRIBER_GONE, false)
@@ -451,7 +498,30 @@ export class Hub implements DeliverySink {
       this.#finish(delivery, 'The request has expired before it was handled')
       return true
     }
-    return this.#send(delivery, instance)
+    if (!mustBegin(delivery)) return this.#send(delivery, instance)
+    if (!this.#beginning.hasRoom) return false
+    void this.#beginFirst(delivery)
+    return true
+  }
+
+  async #beginFirst(delivery: Delivery): Promise<void> {
+    this.#beginning.add(delivery)
+    const now = await delivery.event.source!.begin!(delivery)
+    if (this.#beginning.take(delivery)) {
+      if (now === null) this.#finish(delivery, SUBSCRIBER_GONE, false)
+      else this.#replaced(delivery, now)
+    }
+    this.#pump()
+  }
+
+  /** It is begun, perhaps with another payload than it was taken with. */
+  #replaced(delivery: Delivery, now: EventFrame): void {
+    const { event, deaths } = delivery
+    this.#budget.release(delivery)
+    Object.assign(event, now, { producer: now.trace })
+    this.#budget.take(delivery)
+    if (deaths > 0) return this.#quarantine.add(delivery)
+    this.#waiting.unshift(delivery)
   }
 
   /** False if the thread did not take it. */
@@ -463,6 +533,7 @@ export class Hub implements DeliverySink {
     event.subscriber = instance.subscriberIndex
     event.attempt = event.requester === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
     if (!instance.thread.send(id, event)) return false
+    if (event.unique !== null) this.#uniques.begun(delivery)
     event.source?.begun?.(delivery)
     this.#unanswered.add(delivery, id, instance)
     if (delivery.consumer.outage !== null) this.#outages.tried(delivery.consumer)
@@ -562,6 +633,7 @@ export class Hub implements DeliverySink {
     if (delivery.span !== null) this.trace.ended(delivery, isDone)
     become(delivery, 'ended')
     this.#budget.release(delivery)
+    if (delivery.event.unique !== null) this.#uniques.ended(delivery)
     // Another process may still reply to a delivery returned to its broker.
     if (requester !== null && (isDone || source === null)) replySettled(requester, fault)
     source?.ended(delivery, isDone)
@@ -644,7 +716,8 @@ export class Hub implements DeliverySink {
       this.#options.log('WARNING', message)
     }
     const mayGo = (delivery: Delivery): boolean => isUntried(delivery) || isAwaited(delivery)
-    for (const delivery of [...retries, ...this.#waiting.takeIf(mayGo)]) this.#finish(delivery, SUBSCRIBER_GONE, false)
+    for (const delivery of [...retries, ...this.#beginning.takeIf(mayGo), ...this.#waiting.takeIf(mayGo)])
+      this.#finish(delivery, SUBSCRIBER_GONE, false)
   }
 
   /**
@@ -658,6 +731,7 @@ export class Hub implements DeliverySink {
     for (const delivery of behind) this.#endBehind(delivery, false)
     for (const delivery of [
       ...this.#delayed.takeIf(isTaken),
+      ...this.#beginning.takeIf(isTaken),
       ...this.#waiting.takeIf(isTaken),
       ...this.#quarantine.takeIf(isTaken),
     ])
@@ -675,6 +749,7 @@ export class Hub implements DeliverySink {
     const { requester, source } = delivery.event
     become(delivery, 'ended')
     this.#budget.release(delivery)
+    if (delivery.event.unique !== null) this.#uniques.ended(delivery)
     if (requester !== null && isDone) replySettled(requester, CANCELLED)
     source?.ended(delivery, isDone)
   }
@@ -693,6 +768,7 @@ export class Hub implements DeliverySink {
     for (const delivery of [...behind, ...blocked]) this.#endBehind(delivery, true)
     const waiting = [
       ...this.#delayed.takeIf(isWanted),
+      ...this.#beginning.takeIf(isWanted),
       ...this.#waiting.takeIf(isWanted),
       ...this.#quarantine.takeIf(isWanted),
     ]
@@ -728,6 +804,10 @@ export class Hub implements DeliverySink {
     this.trace.close()
   }
 }
+
+/** It is alone while it waits: its store begins it. */
+const mustBegin = ({ event, isBegun }: Delivery): boolean =>
+  event.unique?.while === 'waiting' && event.source?.begin !== undefined && !isBegun
 
 /** A stored delivery no thread here can handle now. */
 const isAwaited = ({ event, consumer }: Delivery): boolean => event.source !== null && consumer.outage !== null

@@ -31,7 +31,12 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
   readonly #deliveries: DeliveryCount
 
   /** The event store and the receiver of its events; null without a store. */
-  log: { log: ThreadStore; take: (frame: EventFrame) => void; cancelled: () => void } | null = null
+  log: {
+    log: ThreadStore
+    take: (frame: EventFrame) => void
+    cancelled: () => void
+    moved: (event: string, dueMs: number) => void
+  } | null = null
 
   constructor(kernel: ThreadKernel, hub: Hub, driver: () => EventDriver, cancel: EventServices['cancel']) {
     super(kernel, eventServices(hub, driver, cancel))
@@ -73,8 +78,7 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
   async publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string> {
     const { json, keys } = encodePayload(event, payload)
     const publication = publicationOf(emitter, event, json, keys, options)
-    await this.#driver().publish(publication, this)
-    return publication.id
+    return this.#driver().publish(publication, this)
   }
 
   protected get threadStore(): ThreadStore | null {
@@ -87,6 +91,8 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
   }
 
   protected readonly cancelled = (): void => this.log?.cancelled()
+
+  protected readonly moved = (event: string, dueMs: number): void => this.log?.moved(event, dueMs)
 
   override subscribe(subscription: Subscription): () => void {
     const { owner, event, options } = subscription
@@ -132,6 +138,7 @@ function eventServices(hub: Hub, driver: () => EventDriver, cancel: EventService
       const cause = { eventId: parentId, requestId, trace: { traceContext: trace }, origin: null }
       return driver().request(publicationOf(emitter, event, payload, payloadKeys, {}, cause), null, timeoutMs)
     },
+    publishUnique: (frame) => driver().publish(frame, null),
     cancel,
     history: () => hub.records.history(),
     topology: () => hub.topology(),

@@ -74,6 +74,36 @@ export class WaitingQueues {
   }
 }
 
+/** Deliveries that are being begun, at most. */
+const BEGINNING_MAX = 32
+
+/** Deliveries whose stores begin them. Each takes the place of one in flight. */
+export class Beginnings {
+  readonly #all = new Set<Delivery>()
+
+  get hasRoom(): boolean {
+    return this.#all.size < BEGINNING_MAX
+  }
+
+  add(delivery: Delivery): void {
+    become(delivery, 'beginning')
+    delivery.queue.inFlight++
+    this.#all.add(delivery)
+  }
+
+  /** @returns false if it was taken out meanwhile */
+  take(delivery: Delivery): boolean {
+    if (!this.#all.delete(delivery)) return false
+    delivery.queue.inFlight--
+    return true
+  }
+
+  /** Takes out the matching deliveries. */
+  takeIf(isWanted: (delivery: Delivery) => boolean): Delivery[] {
+    return [...this.#all].filter((delivery) => isWanted(delivery) && this.take(delivery))
+  }
+}
+
 /** First and longest pause before a retry during an outage of a tool, milliseconds. */
 const AWAY_MS = 250
 const AWAY_MAX_MS = 5000

@@ -37,7 +37,7 @@ export interface RedisLogOptions {
   /** The dead letters in the database. */
   stored: DeadLetters
   /** Stores an event in the database. */
-  store: (event: EventFrame, origin: SubscriberThread | null) => Promise<void>
+  store: (event: EventFrame, origin: SubscriberThread | null) => Promise<string>
   /** A thread of this process reports that the store has not taken an event. */
   refused: () => void
   /** Number of these reports. */

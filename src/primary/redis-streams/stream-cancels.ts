@@ -68,7 +68,7 @@ export class StreamCancels {
 
   /** True for an entry that was taken back before it was read. */
   has(entryId: string, event: { id: string; event: string }): boolean {
-    return this.#cancels.has({ ...event, key: null }, timeOf(entryId))
+    return this.#cancels.has({ ...event, key: null, unique: null }, timeOf(entryId))
   }
 }
 

@@ -89,7 +89,7 @@ export interface StreamDriverOptions {
   listening: RedisClient
   hub: Hub
   /** Stores an event in the database. */
-  store: (event: EventFrame, origin: SubscriberThread | null) => Promise<void>
+  store: (event: EventFrame, origin: SubscriberThread | null) => Promise<string>
   /** The dead letters in the database. */
   stored: DeadLetters
 }
@@ -112,11 +112,12 @@ export class StreamDriver implements EventDriver {
     this.#replies = new Replies(listening, settings.replicaId)
   }
 
-  async publish(event: EventFrame, origin: SubscriberThread | null): Promise<void> {
+  async publish(event: EventFrame, origin: SubscriberThread | null): Promise<string> {
     const { hub, own, store } = this.#options
     if (staysInStore(event)) return store(event, origin)
     await own.publish(event)
     hub.record(event, origin)
+    return event.id
   }
 
   /** Sends an event that a transaction has committed. */

@@ -108,7 +108,7 @@ export class ProcessDeaths {
   }
 
   /** Says what is new: in the log, and as an event. */
-  report(publish: (event: EventFrame) => Awaitable<void>): void {
+  report(publish: (event: EventFrame) => Awaitable<unknown>): void {
     for (const { signal, code, message, guilty, in_flight, at, stderr, lived_ms } of this.#unread) {
       const died: ProcessDied = { signal, code, message, guilty, in_flight: in_flight.slice(0, IN_FLIGHT_SHOWN) }
       const text = `The process before this one is dead: ${message}${causeText(guilty, in_flight, in_flight.length)}`

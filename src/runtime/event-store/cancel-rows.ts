@@ -3,6 +3,7 @@ import type { Queryable } from '../../contracts/db.ts'
 import type { CancelFilter } from '../../contracts/events.ts'
 import { CLOCK_MS } from './database.ts'
 import { keyColumnOf } from './event-columns.ts'
+import { uniqueColumns } from './unique-rows.ts'
 
 type Dialect = keyof typeof CLOCK_MS
 
@@ -48,7 +49,9 @@ export async function cancelRows(
       for (const { seq } of rows) seqs.push(Number(seq))
     }
   }
-  if (seqs.length === 0) return { seqs, n: 0, lastSeq: 0 }
+  // Begun rows have no such name any more: who has them knows it.
+  const mayBeBegun = typeof what !== 'string' && what.unique !== undefined
+  if (seqs.length === 0 && !mayBeBegun) return { seqs, n: 0, lastSeq: 0 }
   await tx.execute(END_REPLAYS, [CANCELLED])
   const { rows } = await tx.execute<{ n: number; last_seq: number }>(
     `INSERT INTO heddle_cancel (what, last_seq, at_ms) VALUES ($1, ${LAST_SEQ[dialect]}, ${CLOCK_MS[dialect]}) RETURNING n, last_seq`,
@@ -61,6 +64,11 @@ export async function cancelRows(
 function conditionsOf(what: CancelFilter): { where: string; params: string[] }[] {
   if (typeof what === 'string') return [{ where: 'event_id = $1', params: [what] }]
   const key = what.key === undefined ? null : keyColumnOf(what.key)
+  if (what.unique !== undefined) {
+    const names = uniqueColumns(what.event, what.unique)
+    const where = 'uniq IN ($1, $2)'
+    return [key === null ? { where, params: names } : { where: `${where} AND key = $3`, params: [...names, key] }]
+  }
   const isOf = key === null ? '' : ' AND key = $2'
   const params = key === null ? [what.event] : [what.event, key]
   const groups = 'grp IN (SELECT id FROM heddle_group WHERE event = $1)'

@@ -14,6 +14,7 @@ export interface DeliveryRow extends EventColumns {
   begun: number
   retry_ms: number
   crashes: number
+  uniq: string | null
 }
 
 /** Group of rows inserted before the groups were known: each row is for all groups of its event. */

@@ -95,8 +95,8 @@ export function pushColumns(params: SqlValue[], frame: EventFrame, areAllPlain: 
 }
 
 /** True for an event no message broker gets: the store keeps its order and its time. */
-export const staysInStore = ({ key, delayMs }: Pick<EventFrame, 'key' | 'delayMs'>): boolean =>
-  key !== null || delayMs > 0
+export const staysInStore = ({ key, delayMs, unique }: Pick<EventFrame, 'key' | 'delayMs' | 'unique'>): boolean =>
+  key !== null || delayMs > 0 || unique !== null
 
 /** As JSON: a key may have characters a database does not store. */
 export const keyColumnOf = (key: string | null): string | null => (key === null ? null : toJson(key))
@@ -181,6 +181,7 @@ export function frameOf(row: EventColumns): EventFrame {
     timestampMs,
     delayMs: 0,
     ttlMs: 0,
+    unique: null,
     seq: Number(row.seq),
     subscriber: 0,
     attempt: 0,

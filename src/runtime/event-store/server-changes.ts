@@ -1,6 +1,7 @@
 // Writes outcomes of deliveries on PostgreSQL, only for slots still owned by the process.
 import type { Queryable } from '../../contracts/db.ts'
 import type { Fences, GroupRow, NotedDelivery, StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
+import { beginRows } from './begun-rows.ts'
 import { ownTransaction, type StoreDatabase } from './database.ts'
 import { endReplays, insertDeadLetters } from './dead-letter-rows.ts'
 import { PROMOTED_MAX } from './delivery-rows.ts'
@@ -33,7 +34,7 @@ const DUE = `SELECT d.seq, d.grp, d.slot FROM heddle_slot AS s CROSS JOIN LATERA
 const LOCK_OWN = `SELECT s.grp, s.slot FROM heddle_slot AS s JOIN (SELECT DISTINCT grp, slot FROM unnest($2::int[], $3::int[]) AS u (grp, slot)) AS f
   ON s.grp = f.grp AND s.slot = f.slot WHERE s.member = $1 FOR SHARE OF s`
 const MOVED =
-  'grp, slot, thread, event_id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes'
+  'grp, slot, thread, event_id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes, uniq'
 /** Moves due rows to the end of the order, by their times. The replay of a dead letter stays one. */
 const PROMOTE = `WITH due AS (DELETE FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms > 0 AND ${IS_DRAWING} RETURNING *),
   numbered AS (SELECT nextval('heddle_delivery_seq') AS new_seq, sorted.* FROM (SELECT * FROM due ORDER BY due_ms, seq) AS sorted),
@@ -52,7 +53,7 @@ export async function writeServerChanges(
   changes: StoreChanges,
   fences: Fences,
 ): Promise<StoreAnswer> {
-  const { done, noted, deadLetters, replayed, groups, promoteMs } = changes
+  const { done, noted, begun, deadLetters, replayed, groups, promoteMs } = changes
   const { member, slots } = fences
   const params = [
     member,
@@ -64,7 +65,7 @@ export async function writeServerChanges(
     const names = new Set(held.map(({ grp, slot }) => `${grp} ${slot}`))
     return { promoted, lost: slots.flatMap(({ group, slot }, n) => (names.has(`${group} ${slot}`) ? [] : [n])) }
   }
-  if ([noted, deadLetters, replayed, groups].every(({ length }) => length === 0) && promoteMs === 0) {
+  if ([noted, begun, deadLetters, replayed, groups].every(({ length }) => length === 0) && promoteMs === 0) {
     const { rows } = await db.execute<{ grp: number; slot: number }>(DELETE_HELD, [...params, arrayOf(done)])
     return answerOf(rows)
   }
@@ -75,6 +76,12 @@ export async function writeServerChanges(
     const mayChange = ({ seq }: { seq: number }): boolean => !lost.has(seq)
     for (const row of groups) await writeGroup(tx, row, member)
     await note(tx, noted.filter(mayChange))
+    if (begun.length > 0)
+      answer.begun = await beginRows(
+        tx,
+        'postgres',
+        begun.filter((seq) => !lost.has(seq)),
+      )
     await insertDeadLetters(tx, deadLetters.filter(mayChange), PARK)
     await endReplays(tx, replayed.filter(mayChange))
     const gone = done.filter((seq) => !lost.has(seq))

@@ -2,7 +2,7 @@
 import type { Queryable } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { BROKER } from './delivery-rows.ts'
-import { BLOCKING_DEAD_LETTERS, FIRST_SEQ, KEEPS_PLACE } from './store-tables.ts'
+import { BLOCKING_DEAD_LETTERS, FIRST_SEQ, KEEPS_PLACE, UNIQUE_ROWS } from './store-tables.ts'
 
 /** Slots of a group. One process at a time owns a slot. */
 export const SLOTS = 16
@@ -47,11 +47,12 @@ export const SERVER_TABLES = [
     thread BIGINT NOT NULL, event_id TEXT NOT NULL, event TEXT NOT NULL,
     envelope TEXT NOT NULL, payload TEXT NOT NULL, key TEXT, due_ms BIGINT NOT NULL DEFAULT 0, expires_ms BIGINT NOT NULL DEFAULT 0,
     attempt INTEGER NOT NULL DEFAULT 1, deaths INTEGER NOT NULL DEFAULT 0, error TEXT NOT NULL DEFAULT '',
-    begun SMALLINT NOT NULL DEFAULT 0, retry_ms BIGINT NOT NULL DEFAULT 0, crashes INTEGER NOT NULL DEFAULT 0)`,
+    begun SMALLINT NOT NULL DEFAULT 0, retry_ms BIGINT NOT NULL DEFAULT 0, crashes INTEGER NOT NULL DEFAULT 0, uniq TEXT)`,
   'CREATE INDEX IF NOT EXISTS heddle_delivery_order ON heddle_delivery (grp, coalesce(place, seq)) WHERE due_ms = 0',
   `CREATE INDEX IF NOT EXISTS heddle_delivery_unassigned ON heddle_delivery (seq) WHERE grp < ${BROKER}`,
   'CREATE INDEX IF NOT EXISTS heddle_delivery_placed ON heddle_delivery (grp, seq) WHERE place IS NOT NULL',
   'CREATE INDEX IF NOT EXISTS heddle_delivery_due ON heddle_delivery (grp, slot, due_ms, seq) WHERE due_ms > 0',
+  UNIQUE_ROWS,
   'CREATE INDEX IF NOT EXISTS heddle_delivery_key ON heddle_delivery (grp, key, coalesce(place, seq)) WHERE key IS NOT NULL AND due_ms = 0',
   `CREATE TABLE IF NOT EXISTS heddle_parked (
     grp INTEGER NOT NULL, key TEXT NOT NULL, dead_letter TEXT NOT NULL, slot SMALLINT NOT NULL, PRIMARY KEY (grp, key, dead_letter))`,

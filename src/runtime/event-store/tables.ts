@@ -122,7 +122,7 @@ async function versionOf(db: Queryable): Promise<unknown> {
 }
 
 /** Name in a CREATE statement. */
-const MADE = /^CREATE (?:TABLE|INDEX|SEQUENCE) IF NOT EXISTS (\w+)/
+const MADE = /^CREATE (?:UNIQUE )?(?:TABLE|INDEX|SEQUENCE) IF NOT EXISTS (\w+)/
 const IS_MISSING = {
   sqlite: 'NOT EXISTS (SELECT 1 FROM sqlite_master WHERE sqlite_master.name = made.name)',
   postgres: 'to_regclass(name) IS NULL',
@@ -148,6 +148,7 @@ async function makeTables(db: StoreDatabase, from: number | null): Promise<void>
       return await ownTransaction(db, async (tx) => {
         if (isOld && isFile) for (const sql of RENAME_OLD) await tx.execute(sql)
         const isTakenOver = isOld && !isFile && (await renameOld(tx, wanted))
+        if (from === wanted) await addUniqueColumn(tx, db.dialect)
         for (const sql of statements(db)) await tx.execute(sql)
         if (isOld && isFile) await takeOver(tx)
         if (isTakenOver) await takeOverServer(tx)
@@ -161,6 +162,17 @@ async function makeTables(db: StoreDatabase, from: number | null): Promise<void>
       if (attempt === MAKE_ATTEMPTS || !isMadeElsewhere(error)) throw error
     }
   }
+}
+
+/** Tables of version 3 may be older than the column. Processes of a release that does not know it may go on. */
+async function addUniqueColumn(tx: Queryable, dialect: StoreDatabase['dialect']): Promise<void> {
+  if (dialect === 'postgres') {
+    await tx.execute('ALTER TABLE IF EXISTS heddle_delivery ADD COLUMN IF NOT EXISTS uniq TEXT')
+    return
+  }
+  const columns = await tx.query<{ name: string }>("SELECT name FROM pragma_table_info('heddle_delivery')")
+  if (columns.length > 0 && !columns.some(({ name }) => name === 'uniq'))
+    await tx.execute('ALTER TABLE heddle_delivery ADD COLUMN uniq TEXT')
 }
 
 const isMadeElsewhere = (error: unknown): boolean =>

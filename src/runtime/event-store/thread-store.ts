@@ -13,6 +13,7 @@ import type { StoreDatabase } from './database.ts'
 import { INSERT_MAX, insertStatement, type Recipients, sizeFor } from './delivery-rows.ts'
 import { staysInStore } from './event-columns.ts'
 import { SERVER_MAX_ROWS, serverInsertStatement } from './server-rows.ts'
+import { insertUnique, isUnique, type UniqueFrame, type UniqueOutcome } from './unique-rows.ts'
 
 /** Maximum number of events of a thread waiting for their commit. */
 const WAITING_MAX = 16_384
@@ -35,20 +36,24 @@ interface Waiting {
 export class StorePublisher {
   readonly #log: ThreadStore
   readonly #deliver: (frame: EventFrame) => void
+  readonly #moved: (event: string, dueMs: number) => void
   #waiting: Waiting[] = []
+  /** Those of them with `unique`. */
+  #uniqueWaiting = 0
   /** Events not committed yet. */
   #open = 0
   /** Characters of their payloads. */
   #openLength = 0
   #isScheduled = false
 
-  /** @param deliver receives committed events */
-  constructor(log: ThreadStore, deliver: (frame: EventFrame) => void) {
+  /** @param deliver receives committed events @param moved called when a waiting row has got another due time, milliseconds since the epoch */
+  constructor(log: ThreadStore, deliver: (frame: EventFrame) => void, moved: (event: string, dueMs: number) => void) {
     this.#log = log
     this.#deliver = deliver
+    this.#moved = moved
   }
 
-  /** Resolves after the commit. @throws EVENT_BUS_FULL at once; rejects with EVENT_BUS_UNAVAILABLE */
+  /** Resolves after the commit with the id of the event, or of the one that is there in its place. @throws EVENT_BUS_FULL at once; rejects with EVENT_BUS_UNAVAILABLE */
   publish(frame: EventFrame): Promise<string> {
     this.#log.checkRoom(frame)
     if (!this.#log.isOnServer && causality.getStore()?.transaction?.isOpen) {
@@ -61,6 +66,7 @@ export class StorePublisher {
       throw new HeddleError('EVENT_BUS_FULL', 'Too many events of this thread wait for their commit')
     this.#open++
     this.#openLength += frame.payload.length
+    if (isUnique(frame)) this.#uniqueWaiting++
     return new Promise((resolve, reject) => {
       this.#waiting.push({ frame, resolve, reject })
       if (this.#isScheduled) return
@@ -72,12 +78,40 @@ export class StorePublisher {
   readonly #store = async (): Promise<void> => {
     const { isOnServer, maxRows } = this.#log
     while (this.#waiting.length > 0) {
-      const events = this.#waiting.splice(0, isOnServer ? maxRows : this.#waiting.length)
-      if (this.#log.isLarge(lengthOf(events))) await this.#storeLarge(events)
-      else if (isOnServer) await this.#storeTogether(events)
+      const events = this.#takeNext(isOnServer ? maxRows : this.#waiting.length)
+      if (isUnique(events[0]!.frame)) await this.#storeUnique(events[0]!, events[0]!.frame)
+      else if (this.#log.isLarge(lengthOf(events))) await this.#storeLarge(events)
+      else if (isOnServer || this.#uniqueWaiting > 0) await this.#storeAll(events)
       else void this.#storeAll(events)
     }
     this.#isScheduled = false
+  }
+
+  /** The next ones: one with `unique`, or some without. */
+  #takeNext(most: number): Waiting[] {
+    if (this.#uniqueWaiting === 0) return this.#waiting.splice(0, most)
+    const first = this.#waiting.findIndex(({ frame }) => isUnique(frame))
+    if (first === 0) this.#uniqueWaiting--
+    return this.#waiting.splice(0, first === 0 ? 1 : Math.min(first, most))
+  }
+
+  async #storeUnique(event: Waiting, frame: UniqueFrame): Promise<void> {
+    const log = this.#log
+    try {
+      await log.opened()
+      const bytes = log.isLarge(frame.payload.length) ? await log.copies().of(frame) : 0
+      if (bytes > COPIES_MAX_BYTES) throw tooLarge(frame, bytes)
+      const { id, isNew, movedToMs, insertion } = await log.insertUnique(log.database, frame)
+      if (isNew) this.#deliver(frame)
+      if (movedToMs > 0) this.#moved(frame.event, movedToMs)
+      log.ended(insertion)
+      event.resolve(id)
+    } catch (error) {
+      if (error instanceof DbError) log.memory.refused()
+      event.reject(storeError(error))
+    } finally {
+      this.#ended(event)
+    }
   }
 
   /** On a file they share a commit. */
@@ -337,6 +371,30 @@ export class ThreadStore {
       from += size
     }
     return statements
+  }
+
+  /**
+   * Stores an event that each of its groups has one at a time. The caller must call `ended` with `insertion` when the commit has ended and the event has been delivered.
+   * @param to a transaction, or the database
+   */
+  async insertUnique(to: Queryable, frame: UniqueFrame): Promise<UniqueOutcome & { insertion: Insertion }> {
+    const { recipients, member, subscriptions } = this.memory
+    const insertion = { statements: [], isLater: recipients === 'later' }
+    if (insertion.isLater) this.memory.beginLater()
+    if (this.isOnServer) this.#watch(insertion)
+    const { dialect } = this.database
+    const target = { dialect, isForGroups: recipients === 'groups', thread: threadId, member, subscriptions }
+    try {
+      return { ...(await insertUnique(to, target, frame)), insertion }
+    } catch (error) {
+      this.ended(insertion)
+      throw error
+    }
+  }
+
+  /** True if a tool `db` can store events. */
+  get hasDatabase(): boolean {
+    return this.#database() !== null
   }
 
   /** Maximum number of events of one statement. */

@@ -16,6 +16,7 @@ import {
   type ThreadStore,
   tooLarge,
 } from './thread-store.ts'
+import { isUnique, type UniqueFrame } from './unique-rows.ts'
 
 /** Parts of the thread used for the events of a transaction. */
 export interface TransactionEventsOptions {
@@ -30,12 +31,17 @@ export interface TransactionEventsOptions {
   cancelled(): void
   /** Receives committed events. */
   deliver(frame: EventFrame): void
+  /** A waiting row has got another due time, milliseconds since the epoch, and the commit has succeeded. */
+  moved(event: string, dueMs: number): void
 }
 
 /** The events of one run of a transaction: gathered while it runs, stored by its last statements, delivered after its commit. */
 export class TransactionEvents implements TransactionCompanion {
   readonly #options: TransactionEventsOptions
   readonly #frames: EventFrame[] = []
+  /** Stored before its last statements: those with `unique`, and those published before them. */
+  readonly #stored: EventFrame[] = []
+  readonly #moves: { event: string; dueMs: number }[] = []
   own: Queryable | null = null
   /** It has taken events back that were stored before. */
   #hasCancelled = false
@@ -48,6 +54,7 @@ export class TransactionEvents implements TransactionCompanion {
   pending: Promise<unknown> | undefined = undefined
   /** From its last statements until its end. */
   #insertion: Insertion | null = null
+  readonly #earlierInsertions: Insertion[] = []
 
   constructor(options: TransactionEventsOptions) {
     this.#options = options
@@ -107,6 +114,7 @@ export class TransactionEvents implements TransactionCompanion {
     }
     if (log === null) return taken
     if (!log.memory.isOpen) await log.opened()
+    for (let n = this.#stored.length - 1; n >= 0; n--) if (isMeant(meant, this.#stored[n]!)) this.#stored.splice(n, 1)
     const { seqs } = await cancelRows(this.own!, log.isOnServer ? 'postgres' : 'sqlite', meant)
     this.#hasCancelled ||= seqs.length > 0
     return taken + seqs.length
@@ -117,6 +125,11 @@ export class TransactionEvents implements TransactionCompanion {
     const frame = publicationOf(this.#options.emitter, event, json, keys, accepted.options)
     const { log } = this.#options
     log?.checkRoom(frame)
+    if (log !== null && isUnique(frame)) {
+      const stored = (this.pending ?? Promise.resolve()).then(() => this.#storeUnique(log, frame))
+      this.pending = stored.catch(() => {})
+      return stored
+    }
     this.#frames.push(frame)
     this.#length += frame.payload.length
     if (!log?.isLarge(this.#length)) return frame.id
@@ -125,15 +138,43 @@ export class TransactionEvents implements TransactionCompanion {
     return fits
   }
 
+  /** Whether there is one already is known only to the database: it is stored at once, behind those published before it. */
+  async #storeUnique(log: ThreadStore, frame: UniqueFrame): Promise<string> {
+    await this.#storeGathered(log)
+    this.#length += frame.payload.length
+    await this.#count(log, frame)
+    const { id, isNew, movedToMs, insertion } = await log.insertUnique(this.own!, frame)
+    this.#earlierInsertions.push(insertion)
+    if (isNew) this.#stored.push(frame)
+    if (movedToMs > 0) this.#moves.push({ event: frame.event, dueMs: movedToMs })
+    return id
+  }
+
+  async #storeGathered(log: ThreadStore): Promise<void> {
+    const frames = this.#frames.splice(0)
+    if (frames.length === 0) return
+    for (const frame of frames.slice(this.#counted)) await this.#count(log, frame)
+    this.#counted = 0
+    const insertion = log.insertion(frames)
+    this.#earlierInsertions.push(insertion)
+    for (const { sql, params } of insertion.statements) await this.own!.execute(sql, params)
+    this.#stored.push(...frames)
+  }
+
+  /** @throws EVENT_PAYLOAD_TOO_LARGE */
+  async #count(log: ThreadStore, frame: EventFrame): Promise<void> {
+    this.#copies ??= log.copies(this.own!)
+    const bytes = await this.#copies.of(frame)
+    if (this.#bytes + bytes > COPIES_MAX_BYTES) throw tooLarge(frame, bytes, this.#bytes)
+    this.#bytes += bytes
+  }
+
   /** Counts all events so far, then each further one. */
   async #requireFit(log: ThreadStore, frame: EventFrame): Promise<string> {
     try {
-      this.#copies ??= log.copies(this.own!)
       for (let each: EventFrame | null = null; each !== frame; this.#counted++) {
         each = this.#frames[this.#counted]!
-        const bytes = await this.#copies.of(each)
-        if (this.#bytes + bytes > COPIES_MAX_BYTES) throw tooLarge(each, bytes, this.#bytes)
-        this.#bytes += bytes
+        await this.#count(log, each)
       }
       return frame.id
     } catch (error) {
@@ -166,7 +207,9 @@ export class TransactionEvents implements TransactionCompanion {
   }
 
   committed(): void {
+    for (const frame of this.#stored) this.#options.deliver(frame)
     for (const frame of this.#frames) this.#options.deliver(frame)
+    for (const { event, dueMs } of this.#moves) this.#options.moved(event, dueMs)
     if (this.#hasCancelled) this.#options.cancelled()
     this.#end()
   }
@@ -177,12 +220,13 @@ export class TransactionEvents implements TransactionCompanion {
 
   /** Delivered if the store turns out to have them. */
   unknown(): void {
-    if (this.#frames.length > 0) this.#options.log?.memory.refused()
+    if (this.#frames.length + this.#stored.length + this.#moves.length > 0) this.#options.log?.memory.refused()
     this.#end()
   }
 
   #end(): void {
     if (this.#insertion !== null) this.#options.log?.ended(this.#insertion)
     this.#insertion = null
+    for (const insertion of this.#earlierInsertions.splice(0)) this.#options.log?.ended(insertion)
   }
 }

@@ -1,6 +1,7 @@
 // Writes outcomes of deliveries.
 import type { Queryable } from '../../contracts/db.ts'
 import type { GroupRow, NotedDelivery, StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
+import { beginRows } from './begun-rows.ts'
 import { ownTransaction, type StoreDatabase } from './database.ts'
 import { endReplays, insertDeadLetters } from './dead-letter-rows.ts'
 import { PROMOTED_MAX } from './delivery-rows.ts'
@@ -21,8 +22,9 @@ const END_UNHANDLED = `UPDATE heddle_dead SET replay = '', replay_seq = 0
 const SAME_GROUP = 'SELECT id FROM heddle_group WHERE event = $1 AND grp = $2 AND kind = $3'
 const COLUMNS =
   'grp, thread, event_id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes'
-const DUE = `SELECT seq, grp, place FROM heddle_delivery WHERE due_ms > 0 AND due_ms <= $1 ORDER BY due_ms, seq LIMIT ${PROMOTED_MAX}`
-const PROMOTE = `INSERT INTO heddle_delivery (${COLUMNS}) SELECT ${COLUMNS} FROM heddle_delivery WHERE seq = $1`
+const DUE = `SELECT seq, grp, place, uniq FROM heddle_delivery WHERE due_ms > 0 AND due_ms <= $1 ORDER BY due_ms, seq LIMIT ${PROMOTED_MAX}`
+const PROMOTE = `INSERT INTO heddle_delivery (${COLUMNS}, uniq) SELECT ${COLUMNS}, $2 FROM heddle_delivery WHERE seq = $1`
+const NOT_ALONE = 'UPDATE heddle_delivery SET uniq = NULL WHERE seq = $1'
 /** After PROMOTE: the replay of a dead letter stays one. */
 const PROMOTE_REPLAY =
   "UPDATE heddle_dead SET replay_seq = (SELECT max(seq) FROM heddle_delivery) WHERE replay_seq = $1 AND replay = 'running'"
@@ -31,9 +33,10 @@ const NOTHING: StoreAnswer = { promoted: [] }
 
 /** Writes changes. Plain deletes share the commits of the thread; anything else is one transaction. */
 export async function writeStoreChanges(db: StoreDatabase, changes: StoreChanges): Promise<StoreAnswer> {
-  const { done, noted, deadLetters, replayed, groups, promoteMs, fences } = changes
+  const { done, noted, begun, deadLetters, replayed, groups, promoteMs, fences } = changes
   if (fences !== undefined) return writeServerChanges(db, changes, fences)
-  const areDeletes = [noted, deadLetters, replayed, groups].every(({ length }) => length === 0) && promoteMs === 0
+  const areDeletes =
+    [noted, begun, deadLetters, replayed, groups].every(({ length }) => length === 0) && promoteMs === 0
   if (areDeletes) {
     await deleteRows(db, done)
     return NOTHING
@@ -42,10 +45,12 @@ export async function writeStoreChanges(db: StoreDatabase, changes: StoreChanges
     for (const row of groups) await writeGroup(tx, row)
     if (groups.some(({ seenMs }) => seenMs === null)) await tx.execute(END_UNHANDLED)
     for (const delivery of noted) await note(tx, delivery)
+    const answer: StoreAnswer =
+      begun.length === 0 ? NOTHING : { promoted: [], begun: await beginRows(tx, 'sqlite', begun) }
     await insertDeadLetters(tx, deadLetters)
     await endReplays(tx, replayed)
     await deleteRows(tx, done)
-    return promoteMs > 0 ? { promoted: await promote(tx, promoteMs) } : NOTHING
+    return promoteMs > 0 ? { ...answer, promoted: await promote(tx, promoteMs) } : answer
   })
 }
 
@@ -78,9 +83,10 @@ async function renumber(tx: Queryable, from: number, to: number): Promise<void> 
 
 /** Moves due rows to the end of the order. @returns their groups */
 async function promote(tx: Queryable, dueMs: number): Promise<number[]> {
-  const rows = await tx.query<{ seq: number; grp: number; place: number | null }>(DUE, [dueMs])
-  for (const { seq, place } of rows) {
-    await tx.execute(PROMOTE, [seq])
+  const rows = await tx.query<{ seq: number; grp: number; place: number | null; uniq: string | null }>(DUE, [dueMs])
+  for (const { seq, place, uniq } of rows) {
+    if (uniq !== null) await tx.execute(NOT_ALONE, [seq])
+    await tx.execute(PROMOTE, [seq, uniq])
     if (place !== null) await tx.execute(PROMOTE_REPLAY, [seq])
   }
   await deleteRows(

@@ -15,11 +15,16 @@ interface Meant {
   readonly id: string
   readonly event: string
   readonly key: string | null
+  readonly unique: { readonly name: string } | null
 }
 
-export function isMeant(what: CancelFilter, { id, event, key }: Meant): boolean {
+export function isMeant(what: CancelFilter, { id, event, key, unique }: Meant): boolean {
   if (typeof what === 'string') return id === what
-  return event === what.event && (what.key === undefined || key === what.key)
+  return (
+    event === what.event &&
+    (what.key === undefined || key === what.key) &&
+    (what.unique === undefined || unique?.name === what.unique)
+  )
 }
 
 /** Cancels that are remembered. */
@@ -32,7 +37,7 @@ export class Cancels {
 
   /** @returns false if it was known */
   add(what: CancelFilter, until: number): boolean {
-    const name = typeof what === 'string' ? what : nameOf(what.event, what.key)
+    const name = typeof what === 'string' ? what : nameOf(what.event, what.key, what.unique)
     if ((this.#until.get(name) ?? -1) >= until) return false
     // The newest is the last.
     this.#until.delete(name)
@@ -42,11 +47,14 @@ export class Cancels {
   }
 
   /** @param at row of the event, or time of its entry */
-  has({ id, event, key }: Meant, at: number): boolean {
+  has({ id, event, key, unique }: Meant, at: number): boolean {
     if (this.#until.size === 0) return false
     const isUntil = (name: string): boolean => at <= (this.#until.get(name) ?? -1)
-    return isUntil(id) || isUntil(nameOf(event)) || (key !== null && isUntil(nameOf(event, key)))
+    const keys = key === null ? [undefined] : [undefined, key]
+    const names = unique === null ? [undefined] : [undefined, unique.name]
+    return isUntil(id) || keys.some((each) => names.some((name) => isUntil(nameOf(event, each, name))))
   }
 }
 
-const nameOf = (event: string, key?: string): string => (key === undefined ? `${event}\0` : `${event}\0${key}`)
+const nameOf = (event: string, key?: string, unique = ''): string =>
+  key === undefined ? `${event}\0\0${unique}` : `${event}\0${key.length} ${key}\0${unique}`

@@ -5,7 +5,7 @@ import type { CausalContext } from '../../contracts/tracing.ts'
 import { causality, NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
 import { makeEventId } from '../../core/causality/ids.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { EventFrame, UniqueEvent } from '../../transport/frames/event-frame.ts'
 
 /** Sends events out of this thread. */
 export interface Publisher {
@@ -138,9 +138,17 @@ export function publicationOf(
     timestampMs: Date.now(),
     delayMs: options.delayMs ?? 0,
     ttlMs: options.ttlMs ?? 0,
+    unique: options.unique === undefined ? null : uniqueOf(options),
     seq: 0,
     subscriber: 0,
     attempt: 0,
     payload,
   }
 }
+
+/** With the defaults. */
+const uniqueOf = ({ unique, replace = false, while: until }: PublishOptions): UniqueEvent => ({
+  name: unique!,
+  while: until ?? (replace ? 'waiting' : 'running'),
+  replaces: replace,
+})

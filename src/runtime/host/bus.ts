@@ -62,6 +62,8 @@ export abstract class ThreadBus implements BusTransport {
   protected abstract readonly deliver: (frame: EventFrame) => void
   /** A committed transaction has taken events back. */
   protected abstract readonly cancelled: () => void
+  /** A stored event that waits has got another due time, milliseconds since the epoch. */
+  protected abstract readonly moved: (event: string, dueMs: number) => void
   protected abstract subscribed(subscriberIndex: number, subscription: SubscriptionManifest): void
   protected abstract unsubscribed(subscriberIndex: number): void
 
@@ -81,6 +83,7 @@ export abstract class ThreadBus implements BusTransport {
       checkCancel: this.checkCancel,
       deliver: this.deliver,
       cancelled: this.cancelled,
+      moved: this.moved,
     })
   }
 

@@ -4,12 +4,15 @@ import type { Awaitable } from '../../contracts/common.ts'
 import type { HubServices } from '../../contracts/event-bus.ts'
 import type { ProcessServices } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { EventRequest } from '../../transport/messages.ts'
 
 /** Of the hub and the event store. */
 export interface EventServices extends HubServices {
   /** Makes a request for a lane, whose handler is the cause. @returns the reply's JSON text */
   requestFor(request: EventRequest, timeoutMs: number): Promise<string>
+  /** Publishes an event with `unique` where no database can store it. @returns its id, or the id of the one that is there */
+  publishUnique(frame: EventFrame): Awaitable<string>
   /** @param keys as `encodePayload` gives them */
   editLetter(id: string, json: string, keys: string): Awaitable<boolean>
 }

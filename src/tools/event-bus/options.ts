@@ -8,6 +8,8 @@ const MAX_MS = 2_147_483_647
 const MAX_RETRIES = 1000
 const MAX_CONCURRENCY = 1_000_000
 const MAX_KEY_CHARS = 512
+/** As JSON, in bytes: an entry of PostgreSQL's indexes has 2,704. */
+const MAX_UNIQUE_BYTES = 2048
 const NAME = /^[A-Za-z0-9._:-]{1,200}$/
 const NAME_WANTED = '1 to 200 of the characters A-Z a-z 0-9 . _ : -'
 const MAX_LETTERS = 1000
@@ -31,13 +33,40 @@ export function checkFunction(what: string, value: unknown): void {
 
 export function checkPublishOptions(options: unknown): PublishOptions {
   if (options === undefined) return NO_OPTIONS
-  const { key, delayMs, ttlMs, at } = asObject<PublishOptions>(options)
+  const { key, delayMs, ttlMs, at, ...rest } = asObject<PublishOptions>(options)
   checkKey(key)
+  const unique = rest.unique === undefined ? undefined : checkUnique(rest)
+  if (unique === undefined) checkNoUnique(rest)
   checkRange('delayMs', delayMs, 0, Number.MAX_SAFE_INTEGER)
   checkRange('ttlMs', ttlMs, 1, MAX_MS)
-  if (at === undefined) return defined({ key, delayMs, ttlMs })
+  if (at === undefined) return { ...defined({ key, delayMs, ttlMs }), ...unique }
   if (delayMs !== undefined) throw refused('Give either at or delayMs')
-  return defined({ key, delayMs: delayUntil(at), ttlMs })
+  return { ...defined({ key, delayMs: delayUntil(at), ttlMs }), ...unique }
+}
+
+type UniqueOptions = Pick<PublishOptions, 'unique' | 'while' | 'replace'>
+
+function checkUnique({ unique, while: until, replace = false }: UniqueOptions): Required<UniqueOptions> {
+  checkUniqueName(unique)
+  if (typeof replace !== 'boolean') throw invalid('replace must be true or false', replace)
+  if (until !== undefined && until !== 'waiting' && until !== 'running')
+    throw invalid("while must be 'waiting' or 'running'", until)
+  if (replace && until === 'running')
+    throw refused("replace goes with while: 'waiting', its default: what a handler has begun cannot be replaced")
+  return { unique: unique!, while: until ?? (replace ? 'waiting' : 'running'), replace }
+}
+
+function checkNoUnique({ while: until, replace }: UniqueOptions): void {
+  if (until !== undefined || replace !== undefined) throw refused('while and replace are for events with unique')
+}
+
+function checkUniqueName(unique: unknown): void {
+  const isText = typeof unique === 'string' && unique.length >= 1 && unique.length <= MAX_KEY_CHARS
+  if (isText && Buffer.byteLength(JSON.stringify(unique)) <= MAX_UNIQUE_BYTES) return
+  throw invalid(
+    `unique must be a string of 1 to ${MAX_KEY_CHARS} characters, as JSON of at most ${MAX_UNIQUE_BYTES} bytes`,
+    unique,
+  )
 }
 
 function checkKey(key: unknown): void {
@@ -48,12 +77,13 @@ function checkKey(key: unknown): void {
 export function checkCancelFilter(what: unknown): CancelFilter {
   if (typeof what === 'string') {
     if (EVENT_ID.test(what)) return what
-    throw invalid('cancel takes the id of an event, or { event, key }', what)
+    throw invalid('cancel takes the id of an event, or { event, key, unique }', what)
   }
-  const { event, key } = asObject<Exclude<CancelFilter, string>>(what)
+  const { event, key, unique } = asObject<Exclude<CancelFilter, string>>(what)
   checkEventName(event)
   checkKey(key)
-  return key === undefined ? { event } : { event, key }
+  if (unique !== undefined) checkUniqueName(unique)
+  return { event, ...defined({ key, unique }) }
 }
 
 /** The fraction tells a date from a delay, see `EventFrame`. */

@@ -3,6 +3,14 @@ import type { TraceContext } from '../../contracts/tracing.ts'
 import type { FrameMemory } from '../memory/spsc-ring.ts'
 import { INLINE_MAX_BYTES } from './frames.ts'
 
+/** Of all events of a name with the same `name`, a subscriber has one at a time: see `PublishOptions`. */
+export interface UniqueEvent {
+  readonly name: string
+  readonly while: 'waiting' | 'running'
+  /** Of a publication: the event that is there gets its payload and its time. */
+  readonly replaces: boolean
+}
+
 /** An event on its way to the hub, or from the hub to a subscriber. */
 export interface EventFrame {
   id: string
@@ -21,6 +29,8 @@ export interface EventFrame {
   delayMs: number
   /** 0: none. */
   ttlMs: number
+  /** Not in a ring: the thread that publishes one, or the hub, sees to it. */
+  unique: UniqueEvent | null
   /** Id of its row in the event store; 0: it is not stored. */
   seq: number
   /** In a delivery: the subscriber's number in its thread, and the attempt with WANTS_REPLY. In a publication 0. */
@@ -132,6 +142,7 @@ export function readEvent(from: FrameMemory, at: number, length: number, form: P
     timestampMs: doubles[double]!,
     delayMs: doubles[double + 1]!,
     ttlMs: doubles[double + 2]!,
+    unique: null,
     seq: doubles[double + 7]!,
     subscriber: words[word + 6]!,
     attempt: words[word + 7]!,

@@ -20,6 +20,7 @@ function hostFor(delivered: string[]): ToolRuntime['host'] {
       check: (_, payload) => ({ payload, options: {} }),
       checkCancel: null,
       cancelled: () => {},
+      moved: () => {},
       deliver: ({ id }) => void delivered.push(id),
     })
   return { bus: { beginTransaction } } as unknown as ToolRuntime['host']

@@ -15,7 +15,15 @@ import { postgresDb } from '../db/fixture.ts'
 
 const EVENTS = 1000
 const ME = 7
-const NOTHING: StoreChanges = { done: [], noted: [], deadLetters: [], replayed: [], groups: [], promoteMs: 0 }
+const NOTHING: StoreChanges = {
+  done: [],
+  noted: [],
+  begun: [],
+  deadLetters: [],
+  replayed: [],
+  groups: [],
+  promoteMs: 0,
+}
 
 interface StoredRow {
   seq: number
@@ -38,6 +46,7 @@ const frameOf = (n: number, key: string | null = null): EventFrame => ({
   timestampMs: 1,
   delayMs: 0,
   ttlMs: 0,
+  unique: null,
   seq: 0,
   subscriber: 0,
   attempt: 0,

@@ -49,6 +49,7 @@ function insertOf(tag: string, n: number, key: string | null): string {
     timestampMs: Date.now(),
     delayMs: 0,
     ttlMs: 0,
+    unique: null,
     seq: 0,
     subscriber: 0,
     attempt: 0,

@@ -130,9 +130,21 @@ export class StoredOracle {
     }
   }
 
-  accepted(id: string): void {
+  /** @param hasIt false for a group that may lack it */
+  accepted(id: string, hasIt: (group: string) => boolean = () => true): void {
     const at = ++this.#moment
-    for (const each of this.#cases.values()) if (each.id === id && !each.isUnknown) each.acceptedAt = at
+    for (const each of this.#cases.values())
+      if (each.id === id && !each.isUnknown && hasIt(each.group.group)) each.acceptedAt = at
+  }
+
+  /** Another one is there in its place. */
+  never(id: string): void {
+    for (const each of this.#cases.values()) if (each.id === id) each.isCancelled = true
+  }
+
+  /** Another publication may have given it this payload. */
+  mayHave(id: string, group: string, payload: string): void {
+    this.#cases.get(`${id} ${group}`)?.payloads.add(payload)
   }
 
   /** Perhaps the group gets it, and perhaps not. */

@@ -82,6 +82,12 @@ export const STORED_PLANTED: readonly Planted[] = [
     instead: 'this',
   },
   {
+    what: 'a handler gets the payload that another has replaced',
+    file: 'hand.ts',
+    text: 'unique, payload: bytesOf(now.payload) }',
+    instead: 'unique, payload: event.payload }',
+  },
+  {
     what: 'what a lane had stored and not told of is not looked for',
     file: 'event-store.ts',
     text: 'laneGone(): void {\n    this.rangAll()',

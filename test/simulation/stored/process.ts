@@ -294,10 +294,14 @@ export class StoredLane implements Holder {
       this.#run.clockOf(this),
       draw,
     )
-    return new StorePublisher(log, (frame) => {
-      const stored = { ...frame }
-      this.#say(() => process.durable.take(stored, process.subscribers.threadOf(this.asLane)))
-    })
+    return new StorePublisher(
+      log,
+      (frame) => {
+        const stored = { ...frame }
+        this.#say(() => process.durable.take(stored, process.subscribers.threadOf(this.asLane)))
+      },
+      (event, dueMs) => this.#say(() => process.durable.moved(event, dueMs)),
+    )
   }
 
   /** The primary's own code knows no simulated lane: it uses only what one has. */
@@ -389,6 +393,7 @@ export class StoredLane implements Holder {
     let handling: Handling | null = null
     this.#run.judge(() => {
       handling = oracle.begun(item.frame.id, item.group, item.frame.payload, process)
+      this.#run.uniques.begun(item.frame.id, item.group, item.frame.payload)
     })
     item.handling = handling
     if (this.#run.mayKillProcess(this, item.frame.id, item.group)) return

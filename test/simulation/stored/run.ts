@@ -5,7 +5,7 @@ import type { StoredDeadLetters } from '../../../src/primary/event-store/stored-
 import type { Hub } from '../../../src/primary/events/hub.ts'
 import type { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
 import type { writeStoreChanges } from '../../../src/runtime/event-store/write-changes.ts'
-import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
+import type { EventFrame, UniqueEvent } from '../../../src/transport/frames/event-frame.ts'
 import { Draw } from '../draw.ts'
 import { Finding } from '../oracle.ts'
 import { SimulatedClock } from '../time.ts'
@@ -13,6 +13,7 @@ import { type Holder, SimulatedDatabase, type SimulatedStore } from './database.
 import { type GroupPlan, StoredOracle } from './oracle.ts'
 import { SimulatedProcess, type StoredLane } from './process.ts'
 import { type Recorded, SimulatedServer } from './server.ts'
+import { type Asked, UniqueJudge } from './uniques.ts'
 
 /** The classes that a run is made of: those of the project, or with a fault planted in them. */
 export interface StoredEngine {
@@ -28,6 +29,8 @@ const IS_STORED = {
   sqlite: `SELECT 1 FROM heddle_delivery d LEFT JOIN heddle_group g ON g.id = d.grp WHERE d.event_id = ? AND (d.grp = 0 OR g.grp = ?)`,
   postgres: `SELECT 1 FROM heddle_delivery d LEFT JOIN heddle_group g ON g.id = d.grp WHERE d.event_id = ? AND (d.grp < -1 OR g.grp = ?)`,
 }
+/** Not only for all groups that will be known. */
+const IS_IN = 'SELECT 1 FROM heddle_delivery d JOIN heddle_group g ON g.id = d.grp WHERE d.event_id = ? AND g.grp = ?'
 const IS_BEGUN = `SELECT 1 FROM heddle_delivery d JOIN heddle_group g ON g.id = d.grp
   WHERE d.event_id = ? AND g.grp = ? AND (d.begun = 1 OR d.attempt > 1 OR d.deaths > 0)`
 const HAS_LETTER = "SELECT 1 FROM heddle_dead WHERE event_id = ? AND grp = ? AND replay = ''"
@@ -63,6 +66,8 @@ interface StoredPlan {
   readonly keyed: number
   readonly delayed: number
   readonly mortal: number
+  /** A subscriber has one at a time. */
+  readonly unique: number
   /** A process lacks a group. */
   readonly lacking: number
   /** The first process lacks a group that others have. */
@@ -124,6 +129,7 @@ function planOf(draw: Draw, log: StoredLog): StoredPlan {
     keyed: draw.of([0, 0.5, 1]),
     delayed: draw.of([0, 0, 0.2]),
     mortal: draw.of([0, 0, 0.2]),
+    unique: draw.of([0, 0, 0.3]),
     lacking: draw.of([0, 0, 0.3]),
     isFirstLacking: processes > 1 && draw.is(0.2),
     maxQueue: draw.of([8, 30, 1000]),
@@ -168,6 +174,7 @@ export class StoredRun {
   readonly plan: StoredPlan
   readonly database: SimulatedStore
   readonly oracle: StoredOracle
+  readonly uniques: UniqueJudge
   isHealed = false
   readonly #processes = new Set<SimulatedProcess>()
   /** Numbers of those that have ended, and of which others may know it. */
@@ -220,6 +227,11 @@ export class StoredRun {
       isBegun: (id, group) => this.#has(IS_BEGUN, id, group),
       hasLetter: (id, group) => this.#has(HAS_LETTER, id, group),
       lacksRight: (id, group, by) => (log === 'sqlite' ? null : this.#lacksRight(id, group, by as SimulatedProcess)),
+    })
+    this.uniques = new UniqueJudge({
+      isStored: (id, group) => this.#hasTables && this.#has(IS_STORED[log], id, group),
+      isIn: (id, group) => this.#hasTables && this.#has(IS_IN, id, group),
+      mayHave: (...of) => this.oracle.mayHave(...of),
     })
   }
 
@@ -487,6 +499,7 @@ export class StoredRun {
     const id = `e${++this.#events}`
     const event = draw.of(['a.b', 'c.d'])
     const key = draw.is(plan.keyed) ? `k${draw.below(plan.keys)}` : null
+    const unique = key === null && draw.is(plan.unique) ? this.#unique() : null
     const frame: EventFrame = {
       id,
       parentId: parent,
@@ -499,7 +512,8 @@ export class StoredRun {
       timestampMs: this.clock.nowMs(),
       // What waits for its time has no order with what does not.
       delayMs: key === null && draw.is(plan.delayed) ? draw.between(1, draw.of([500, 2000, 45_000])) : 0,
-      ttlMs: draw.is(plan.mortal) ? draw.between(1, 500) : 0,
+      ttlMs: unique === null && draw.is(plan.mortal) ? draw.between(1, 500) : 0,
+      unique,
       seq: 0,
       subscriber: 0,
       attempt: 0,
@@ -508,21 +522,46 @@ export class StoredRun {
     const { payload, timestampMs, delayMs, ttlMs } = frame
     const expiresMs = ttlMs === 0 ? 0 : timestampMs + delayMs + ttlMs
     const groups = plan.groups.filter((each) => each.event === event)
+    const names = groups.map(({ group }) => group)
     oracle.asked({ id, key, payload, expiresMs }, groups, (group) => this.#isKnown(group, lane.home))
+    const asked = unique === null ? null : this.uniques.asked(event, id, unique, payload, names)
     for (const { group } of groups) if (draw.is(plan.rates.poison)) this.#poisons.set(`${id} ${group}`, 0)
     this.tell(
       () =>
-        `${id} ${event} is published${key === null ? '' : `, key ${key}`}${frame.delayMs > 0 ? `, in ${frame.delayMs} ms` : ''}`,
+        `${id} ${event} is published${key === null ? '' : `, key ${key}`}${unique === null ? '' : `, ${unique.name} while ${unique.while}${unique.replaces ? ', replaces' : ''}`}${frame.delayMs > 0 ? `, in ${frame.delayMs} ms` : ''}`,
     )
     try {
-      await lane.publish(frame, draw.is(plan.rates.slow))
+      const answer = await lane.publish(frame, draw.is(plan.rates.slow))
+      if (asked !== null) return this.#answered(asked, answer, lane)
       if (lane.isAlive) oracle.accepted(id)
       for (const { group } of groups) if (!this.#isStored(group)) this.#early.push({ id, group, process: lane.home })
       this.tell(() => `${id} is accepted`)
     } catch {
       this.tell(() => `${id} is refused`)
       oracle.refused(id)
+      if (asked !== null) this.uniques.refused(asked)
     }
+  }
+
+  #unique(): UniqueEvent {
+    const { draw } = this
+    const name = `u${draw.below(3)}`
+    const isWaiting = name !== 'u0'
+    return { name, while: isWaiting ? 'waiting' : 'running', replaces: isWaiting && draw.is(0.5) }
+  }
+
+  #answered(asked: Asked, answer: string, lane: StoredLane): void {
+    const { oracle } = this
+    const { id } = asked
+    this.tell(() => (answer === id ? `${id} is accepted` : `${id} is not taken: ${answer} is there`))
+    // A process that is gone may have answered what its server did not do.
+    if (!lane.isAlive) return this.uniques.refused(asked)
+    this.judge(() => {
+      const must = this.uniques.answered(asked, answer)
+      if (answer === id) oracle.accepted(id, (group) => must.has(group))
+      else oracle.never(id)
+    })
+    for (const group of asked.groups) if (!this.#isStored(group)) this.#early.push({ id, group, process: lane.home })
   }
 
   /** Events wait for a group that has been here, also while it is not. */

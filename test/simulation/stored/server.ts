@@ -86,7 +86,9 @@ type Row = Record<string, SqlValue>
 const INSERT =
   /^INSERT INTO heddle_delivery \(([\w, ]+)\)\s+SELECT (.*?)\s+FROM (unnest\(.*\) WITH ORDINALITY AS e \([\w, ]+\)|\(SELECT 1 AS n, [^()]+\) AS e)(.*?)(?:\s+WHERE (\(SELECT pg_current_xact_id\(\)\) IS NOT NULL))? ORDER BY e\.n$/s
 const ASSIGN =
-  /^WITH moved AS \(DELETE FROM heddle_delivery WHERE (.*?) RETURNING \*\)\s+INSERT INTO heddle_delivery \(([\w, ]+)\) SELECT (.*?) FROM moved AS d(.*?) ORDER BY d\.seq$/s
+  /^WITH moved AS \(DELETE FROM heddle_delivery WHERE (.*?) RETURNING \*\)\s+INSERT INTO heddle_delivery \(([\w, ]+)\)\s+SELECT (.*?)\s+FROM moved AS d(.*?) ORDER BY d\.seq(?: ON CONFLICT \(uniq, \(.*?\)\) WHERE uniq IS NOT NULL DO NOTHING)$/s
+const UNIQUE =
+  /^INSERT INTO heddle_delivery \(([\w, ]+)\) SELECT (.*?)(\s+FROM heddle_group AS g WHERE .*?)? (?:AND|WHERE) \(SELECT pg_current_xact_id\(\)\) IS NOT NULL (ON CONFLICT \(uniq, .*? RETURNING event_id, due_ms)$/s
 const DELETE_HELD =
   /^WITH held AS \((SELECT s\.grp, s\.slot FROM heddle_slot .*?)\),\s+gone AS \(DELETE FROM heddle_delivery AS d USING held WHERE d\.grp = held\.grp AND d\.slot = held\.slot AND d\.seq = ANY\(\$5::bigint\[\]\)\)\s+SELECT grp, slot FROM held$/s
 const TAKE =
@@ -95,6 +97,8 @@ const NOTE =
   /^UPDATE heddle_delivery AS d SET attempt = n\.attempt, deaths = n\.deaths, error = n\.error, begun = CAST\(n\."isBegun" AS integer\),\s+retry_ms = n\."retryMs", due_ms = n\."dueMs" FROM json_to_recordset\(\$1::json\)\s+AS n \([\w", ]+\) WHERE d\.seq = n\.seq AND d\.attempt <= n\.attempt$/s
 const PROMOTE =
   /^WITH due AS \(DELETE FROM heddle_delivery WHERE seq = ANY\(\$1::bigint\[\]\) AND due_ms > 0 AND \(SELECT pg_current_xact_id\(\)\) IS NOT NULL RETURNING \*\),\s+numbered AS \(SELECT nextval\('heddle_delivery_seq'\) AS new_seq, sorted\.\* FROM \(SELECT \* FROM due ORDER BY due_ms, seq\) AS sorted\),\s+moved AS \(INSERT INTO heddle_delivery \(seq, place, ([\w, ]+)\)\s+SELECT new_seq, CASE WHEN place IS NOT NULL THEN new_seq END, [\w, ]+ FROM numbered\),\s+replays AS \(UPDATE heddle_dead SET replay_seq = new_seq FROM numbered\s+WHERE numbered\.place IS NOT NULL AND replay_seq = numbered\.seq AND replay = 'running'\)\s+SELECT DISTINCT grp FROM numbered$/s
+/** Of an INSERT of events that are alone. */
+const ON_CONFLICT = ' ON CONFLICT (uniq, '
 const MOVE_IN = "(SELECT nextval('heddle_delivery_seq') AS seq)"
 
 const OWNER = 'SELECT member FROM heddle_slot WHERE grp = ? AND slot = ?'
@@ -298,7 +302,7 @@ export class SimulatedServer implements SimulatedStore {
       told({ what: 'statement', sql, params, outcome: kept, numbers, slots, nowMs: nowMs() })
     }
     try {
-      if (isAlone && sql.startsWith('INSERT INTO heddle_delivery (grp'))
+      if (isAlone && sql.startsWith('INSERT INTO heddle_delivery (grp') && !sql.includes(ON_CONFLICT))
         return this.#insert(sql, params, settle, isSlow)
       if (isAlone && sql.startsWith('WITH moved AS')) return this.#assign(sql, params, settle)
       const outcome = this.#outcomeOf(sql, params)
@@ -316,6 +320,8 @@ export class SimulatedServer implements SimulatedStore {
   #outcomeOf(sql: string, params: Params): Outcome {
     if (sql.startsWith('SET LOCAL ')) return { rowCount: 0, rows: [] }
     if (sql === DRAWING_TRANSACTIONS) return this.#drawing()
+    if (sql.startsWith('INSERT INTO heddle_delivery (grp') && sql.includes(ON_CONFLICT))
+      return this.#putUnique(partsOf(sql, UNIQUE), params)
     if (sql.startsWith('INSERT INTO heddle_delivery (grp')) {
       const { columns, rows } = this.#newRows(sql, params)
       for (const row of rows) this.#put(columns, row, this.#nextval())
@@ -353,9 +359,31 @@ export class SimulatedServer implements SimulatedStore {
     return this.#plain(sql, params).rows as T[]
   }
 
-  #put(columns: readonly string[], row: readonly SqlValue[], seq: number): void {
+  /** @param isIfAlone one like it may be there: then nothing is inserted @returns false if nothing was */
+  #put(columns: readonly string[], row: readonly SqlValue[], seq: number, isIfAlone = false): boolean {
     const marks = row.map(() => '?').join(', ')
-    this.#prepare(`INSERT INTO heddle_delivery (seq, ${columns.join(', ')}) VALUES (?, ${marks})`).run(seq, ...row)
+    const or = isIfAlone ? ' OR IGNORE' : ''
+    const { changes } = this.#prepare(
+      `INSERT${or} INTO heddle_delivery (seq, ${columns.join(', ')}) VALUES (?, ${marks})`,
+    ).run(seq, ...row)
+    return changes === 1
+  }
+
+  /** A number is drawn for each row that might come. */
+  #putUnique([columns, selected, from = '', conflict]: string[], params: Params): Outcome {
+    const text = this.#translated(`SELECT ${selected}${from}`)
+    const fresh = this.#prepare(text.text).raw().all(named(text, params)) as SqlValue[][]
+    const end = this.#translated(conflict!)
+    const rows: Row[] = []
+    for (const row of fresh) {
+      const values = row.map((_, n) => `@c${n}`).join(', ')
+      const given = Object.fromEntries(row.map((value, n) => [`c${n}`, value]))
+      const statement = this.#prepare(
+        `INSERT INTO heddle_delivery (seq, ${columns}) VALUES (@seq, ${values}) ${end.text}`,
+      )
+      rows.push(...(statement.all({ ...given, ...named(end, params), seq: this.#nextval() }) as Row[]))
+    }
+    return { rowCount: rows.length, rows }
   }
 
   /** What an INSERT of events would insert now. */
@@ -415,8 +443,9 @@ export class SimulatedServer implements SimulatedStore {
       this.whenFree(ALWAYS, () => {
         const gone = this.#prepare('DELETE FROM heddle_delivery WHERE seq = ?')
         const moved = new Set(found.flatMap(({ seq }) => (gone.run(seq).changes === 1 ? [seq] : [])))
-        const inserted = fresh.flatMap(([seq, ...row], n) => (moved.has(seq as number) ? [[seqs[n]!, ...row]] : []))
-        for (const [seq, ...row] of inserted) this.#put(names, row, seq as number)
+        const inserted = fresh
+          .flatMap(([seq, ...row], n) => (moved.has(seq as number) ? [[seqs[n]!, ...row]] : []))
+          .filter(([seq, ...row]) => this.#put(names, row, seq as number, true))
         record?.({ what: 'seen', columns: names, deleted: [...moved], inserted })
         this.#open.delete(xid)
         settle.resolve({ rowCount: fresh.length, rows: [] })

@@ -28,6 +28,7 @@ const rowOf = (group: number, n: number): StoredDelivery => ({
     timestampMs: 0,
     delayMs: 0,
     ttlMs: 0,
+    unique: null,
     seq: 0,
     subscriber: 0,
     attempt: 0,

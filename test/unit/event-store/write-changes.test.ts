@@ -11,7 +11,7 @@ test('writeStoreChanges(): writes no older note over a newer one on SQLite', asy
     "INSERT INTO heddle_delivery (grp, thread, event_id, event, envelope, payload) VALUES (1, 1, 'evt_1', 'order.taken', '', '{}')",
   )
   const [row] = await db.query<{ seq: number }>('SELECT seq FROM heddle_delivery')
-  const none = { done: [], deadLetters: [], replayed: [], groups: [], promoteMs: 0 }
+  const none = { done: [], begun: [], deadLetters: [], replayed: [], groups: [], promoteMs: 0 }
   const note = (attempt: number, deaths: number) =>
     writeStoreChanges(db, {
       ...none,
@@ -43,7 +43,7 @@ test('writeStoreChanges(): the replay of a dead letter that was due later stays 
      VALUES ('dl_1', 'evt_1', 'order.taken', 'shop', 'shop', '', '{}', 'Away', 1, 2, 1, 'running', $1)`,
     [row!.seq],
   )
-  const none = { done: [], noted: [], deadLetters: [], groups: [] }
+  const none = { done: [], begun: [], noted: [], deadLetters: [], groups: [] }
   const { promoted } = await writeStoreChanges(db, { ...none, replayed: [], promoteMs: 10 })
   assert.deepEqual(promoted, [1])
   const [moved] = await db.query<{ seq: number }>('SELECT seq FROM heddle_delivery')

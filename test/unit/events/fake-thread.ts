@@ -70,6 +70,7 @@ export const eventOf = (id: string, more: Partial<EventFrame> = {}): EventFrame 
   timestampMs: Date.now(),
   delayMs: 0,
   ttlMs: 0,
+  unique: null,
   seq: 0,
   subscriber: 0,
   attempt: 0,

@@ -1,0 +1,110 @@
+/** Judges from outside whether of events with the same `unique` one is there at a time, and none is lost. */
+import type { UniqueEvent } from '../../../src/transport/frames/event-frame.ts'
+import { Finding } from '../oracle.ts'
+
+/** A publication, and what came of it. */
+export interface Asked {
+  readonly id: string
+  readonly unique: UniqueEvent
+  readonly payload: string
+  readonly groups: readonly string[]
+  readonly askedAt: number
+  /** Events of the name that the log had when it was asked for, by group. */
+  readonly stored: ReadonlyMap<string, ReadonlySet<string>>
+  /** Infinite while nobody knows. */
+  answeredAt: number
+  /** The id that it was answered with; null: it was refused, and may be there all the same. */
+  answer: string | null
+}
+
+interface World {
+  /** Whether the log has it for the group, perhaps for all that will be known. */
+  isStored(id: string, group: string): boolean
+  isIn(id: string, group: string): boolean
+  /** Another publication may have given it this payload. */
+  mayHave(id: string, group: string, payload: string): void
+}
+
+export class UniqueJudge {
+  readonly #world: World
+  readonly #names = new Map<string, Asked[]>()
+  readonly #byId = new Map<string, Asked[]>()
+  /** When a handler of a group first began an event. */
+  readonly #begun = new Map<string, number>()
+  #moment = 0
+
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  asked(event: string, id: string, unique: UniqueEvent, payload: string, groups: readonly string[]): Asked {
+    const name = `${event} ${unique.while} ${unique.name}`
+    const all = this.#names.get(name) ?? []
+    this.#names.set(name, all)
+    this.#byId.set(id, all)
+    const stored = new Map(
+      groups.map((group) => [
+        group,
+        new Set(all.filter((each) => this.#world.isStored(each.id, group)).map((each) => each.id)),
+      ]),
+    )
+    if (unique.replaces)
+      for (const each of all) for (const group of groups) this.#world.mayHave(each.id, group, payload)
+    const asked: Asked = {
+      id,
+      unique,
+      payload,
+      groups,
+      askedAt: ++this.#moment,
+      stored,
+      answeredAt: Number.POSITIVE_INFINITY,
+      answer: null,
+    }
+    // One that is under way may replace it, too.
+    for (const each of all)
+      if (each.answeredAt === Number.POSITIVE_INFINITY && each.unique.replaces)
+        for (const group of groups) this.#world.mayHave(id, group, each.payload)
+    all.push(asked)
+    return asked
+  }
+
+  refused(asked: Asked): void {
+    asked.answeredAt = ++this.#moment
+  }
+
+  /** @returns the groups that must have it. @throws Finding if the one that it was answered with was not there */
+  answered(asked: Asked, answer: string): ReadonlySet<string> {
+    asked.answeredAt = ++this.#moment
+    asked.answer = answer
+    const others = this.#byId.get(asked.id)!.filter((each) => each !== asked)
+    if (answer === asked.id) {
+      // One that came or went meanwhile may have been there.
+      const isFree = (group: string): boolean =>
+        asked.stored.get(group)!.size === 0 && !others.some((each) => each.answeredAt > asked.askedAt)
+      return new Set(asked.groups.filter((group) => isFree(group) || this.#world.isIn(answer, group)))
+    }
+    const there = others.find(({ id }) => id === answer)
+    if (there === undefined) throw new Finding(`${asked.id} was answered with ${answer}, which nobody has published`)
+    const mayBeThere = (group: string): boolean =>
+      (asked.stored.get(group)!.has(answer) || there.answeredAt > asked.askedAt) &&
+      (asked.unique.while === 'running' || !((this.#begun.get(`${answer} ${group}`) ?? this.#moment) < asked.askedAt))
+    if (asked.groups.length > 0 && !asked.groups.some(mayBeThere))
+      throw new Finding(`${asked.id} was answered with ${answer}, which was not there any more: ${asked.unique.while}`)
+    return new Set()
+  }
+
+  /** A handler begins. */
+  begun(id: string, group: string, payload: string): void {
+    const all = this.#byId.get(id)
+    const place = `${id} ${group}`
+    if (all === undefined || this.#begun.has(place)) return
+    const now = ++this.#moment
+    this.#begun.set(place, now)
+    const given = all.find((each) => each.payload === payload)!
+    const newer = all.find(
+      (each) => each.answer === id && each.unique.replaces && each.answeredAt < now && each.askedAt > given.answeredAt,
+    )
+    if (newer !== undefined)
+      throw new Finding(`${id} was begun for ${group} with the payload of ${given.id}, and ${newer.id} had replaced it`)
+  }
+}
