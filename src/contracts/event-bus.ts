@@ -35,6 +35,51 @@ export interface EventMeta
   readonly signal: AbortSignal
   /** Begins the time limit of the attempt anew. Call it as often as you like: it leaves the thread at most ten times a second. @throws DELIVERY_LOST */
   heartbeat(): void
+  /**
+   * Tells those who `follow` the event how far its handler is. Kept with the event; the last one counts. Call it as often as you like.
+   * @param note at most 1,000 characters
+   * @throws EVENT_OPTIONS_INVALID if `done` is above `of` or one is no number from 0 on; DELIVERY_LOST; EVENT_BUS_UNAVAILABLE without a database
+   */
+  progress(done: number, of: number, note?: string): void
+  /**
+   * Gives those who `follow` the event a part of its result: any JSON of at most 64 KiB. The last 1,000 chunks of an attempt, and 1 MiB, are kept.
+   * @throws EVENT_PAYLOAD_INVALID, EVENT_PAYLOAD_TOO_LARGE, DELIVERY_LOST; EVENT_BUS_UNAVAILABLE without a database
+   */
+  emit(chunk: unknown): void
+}
+
+/** What `follow` tells of an event: how it stands with one of its subscribers, or one chunk. */
+export interface FollowedEvent {
+  /** Give it as `from` to go on behind it. */
+  id: string
+  /** `<plugin>.<function>`, or the group. */
+  subscriber: string
+  state: 'waiting' | 'running' | 'done' | 'dead' | 'cancelled'
+  /** Number of the attempt that runs, or comes next. */
+  attempt: number
+  /** When waiting: how many go before it, up to 1,000; null: more. */
+  place?: number | null
+  /** When waiting for a time, ISO 8601 UTC. */
+  at?: string
+  /** The last progress. */
+  done?: number
+  of?: number
+  note?: string
+  /** What `emit` was given. */
+  chunk?: unknown
+  /** Chunks before this one that are not kept any more. */
+  missed?: number
+  /** When done: what the handler returned, if that is kept. */
+  result?: unknown
+  /** When dead, or when waiting for another attempt. */
+  error?: string
+}
+
+export interface FollowOptions {
+  /** The `id` of the last item that was seen: chunks up to it are not told again. Anything else begins anew. */
+  from?: string | undefined
+  /** Ends the following. */
+  signal?: AbortSignal
 }
 
 /** How many deliveries `cancel` has taken back: an event has one for each subscriber. Both 0: all had ended, or there was no such event. */
@@ -79,6 +124,11 @@ export interface SubscribeOptions {
    * again by the database, as the function of any transaction. Worker plugins only, and not with `broadcast`. Default false.
    */
   transaction?: boolean
+  /**
+   * How long what the handler returns is kept for those who `follow` the event, milliseconds: any JSON of at most 64 KiB. 1,000 to 2,592,000,000 (30 days).
+   * Default: an hour if the handler has reported something, else not at all.
+   */
+  resultMs?: number
 }
 
 /** Called synchronously when the last attempt at a delivery has failed. */
@@ -130,6 +180,12 @@ export interface EventBus {
    * @throws EVENT_NAME_INVALID, EVENT_OPTIONS_INVALID
    */
   cancel(what: CancelFilter): Promise<Cancelled>
+  /**
+   * Tells how it stands with an event, each time that changes, until it has ended for all subscribers; in any thread and process. Returned by a route, it
+   * is a stream of server-sent events that goes on where it was after a reconnect (`Last-Event-ID`).
+   * @throws EVENT_OPTIONS_INVALID; in the iteration EVENT_UNKNOWN if nothing is known of the event, EVENT_BUS_UNAVAILABLE
+   */
+  follow(id: string, options?: FollowOptions): AsyncIterable<FollowedEvent>
   /** Receives every event record of the process. The listener is called synchronously and must not block. @returns a function that removes it */
   addListener(listener: (record: EventRecord) => void): () => void
   /** @returns a function that removes it */
@@ -256,6 +312,7 @@ export interface BusTransport {
   /** The database does not take something at the moment: the primary tests whether it takes events. */
   storeRefused?(): void
   publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string>
+  follow(id: string, options: FollowOptions): AsyncIterable<FollowedEvent>
   request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload>
   subscribe(subscription: Subscription): () => void
   addListener(listener: (record: EventRecord) => void): () => void
@@ -265,9 +322,22 @@ export interface BusTransport {
   readonly services: HubServices
 }
 
+/** How it stands with an event. */
+export interface FollowState {
+  version: string
+  /** By subscriber. `lastN`: number of its last chunk. */
+  subscribers: (Omit<FollowedEvent, 'id' | 'chunk' | 'missed'> & { lastN: number })[]
+}
+
 /** What only the hub and the event store know: a lane asks the primary. */
 export interface HubServices {
   cancel(what: CancelFilter): Awaitable<Cancelled>
+  /**
+   * Waits until it stands otherwise with an event than was seen, at most some time.
+   * @param seen `version` of the last answer; empty: none
+   * @throws EVENT_UNKNOWN
+   */
+  followed(id: string, seen: string): Awaitable<FollowState>
   history(): Awaitable<EventRecord[]>
   topology(): Awaitable<Record<string, TopologyEntry>>
   deadLetters(page?: DeadLetterPage): Awaitable<DeadLetter[]>

@@ -170,6 +170,10 @@ export class LaneServer {
     })
     this.#bus = bus
     bus.logFailedAttempts()
+    bus.reportThrough(
+      () => threadStore.opened(),
+      (id) => this.#post({ type: 'reported', id }),
+    )
     bus.events.isSound = this.#requests.isSound
     bus.events.mayBegin = () => threadStore.memory.isTrusted
     bus.events.onFailure = (failure, { requestId, trace }) => bus.failedHere({ failure, requestId, trace })

@@ -113,15 +113,13 @@ export function assembleEvents(
     log: (level, message, fields) => log(level, message, 'event_bus', fields),
   })
   hub.records.keepHistory(traceFile(settings, log))
-  const bus = new PrimaryBus(
-    kernel,
-    hub,
-    () => parts.driver,
-    async (what) => {
+  const bus = new PrimaryBus(kernel, hub, () => parts.driver, {
+    cancel: async (what) => {
       await parts.streams?.cancel(what)
       return durable.cancel(what)
     },
-  )
+    followed: (id, seen) => durable.followed.followed(id, seen),
+  })
   bus.logFailedAttempts()
   const laneSubscribers = new LaneSubscribers(hub)
   const storeWriter = new StoreWriter(() => lanes.ready, threadStore)
@@ -148,6 +146,10 @@ export function assembleEvents(
     cancelled: () => durable.cancelled(),
     moved: (...of) => durable.moved(...of),
   }
+  bus.reportThrough(
+    () => threadStore.opened(),
+    (id) => durable.reported(id),
+  )
   const publisher = new PrimaryPublisher(threadStore, durable)
   const deadLetters = new StoredDeadLetters(hub, threadStore, durable)
   const inProcess = new InProcessDriver(hub, deadLetters, (event, origin) =>

@@ -17,7 +17,7 @@ import type { StoreAnswer, StoreChanges } from './store-changes.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 31
+export const LANE_PROTOCOL = 32
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -222,6 +222,8 @@ export type ToPrimary =
   | { type: 'cancelled' }
   /** A stored event that waits has got another due time, milliseconds since the epoch. */
   | { type: 'event-moved'; event: string; dueMs: number }
+  /** Reports of an event are stored. */
+  | { type: 'reported'; id: string }
   /** The handler of a delivery still works. */
   | { type: 'heartbeat'; delivery: number }
   | { type: 'ready-done'; plugin: string }

@@ -122,6 +122,7 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
       rolledBack: () => {},
       unknown: () => {},
     }),
+    follow: async function* () {},
     publish: async (...args) => {
       recorded.published.push(args)
       return 'evt_1'
@@ -141,6 +142,7 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
     editDeadLetter: () => false,
     services: {
       cancel: () => ({ waiting: 0, running: 0 }),
+      followed: () => ({ version: '1', subscribers: [] }),
       history: () => [],
       topology: () => topology,
       deadLetters: () => [],

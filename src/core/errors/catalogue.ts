@@ -75,6 +75,7 @@ export const CATALOGUE = {
   EVENT_SUBSCRIPTIONS_LIMIT: [500, 'A plugin has too many subscriptions'],
   EVENT_BUS_FULL: [503, 'The event queue is full'],
   EVENT_BUS_UNAVAILABLE: [503, 'The store does not accept events', 'away'],
+  EVENT_UNKNOWN: [500, 'Nothing is known of the event', 'caller'],
   EVENT_BUS_NO_SUBSCRIBER: [500, 'The requested event has no subscriber', 'caller'],
   EVENT_BUS_REQUEST_TIMEOUT: [500, 'No subscriber replied in time'],
   EVENT_STORE_BROKEN: [500, 'A rule of the event store is broken'],

@@ -8,6 +8,8 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../core/schedule/clock.ts'
 import { LocalWorker } from '../../primary/dispatch/local-worker.ts'
+import { EventIndex } from '../../primary/event-store/event-index.ts'
+import { FollowedEvents } from '../../primary/event-store/followed.ts'
 import { type EventDriver, InProcessDriver } from '../../primary/events/event-driver.ts'
 import { Hub } from '../../primary/events/hub.ts'
 import { PrimaryBus } from '../../primary/events/primary-bus.ts'
@@ -17,7 +19,7 @@ import { Routing, routeInfo } from '../../primary/http/routes.ts'
 import { Jobs } from '../../primary/jobs/jobs.ts'
 import type { Log } from '../../primary/logging/process-log.ts'
 import { keptRequests, PrimaryHost } from '../../primary/tools/tool-host.ts'
-import { storeDatabaseOf } from '../../runtime/event-store/database.ts'
+import { type StoreDatabase, storeDatabaseOf } from '../../runtime/event-store/database.ts'
 import { prepareTables } from '../../runtime/event-store/tables.ts'
 import { isMeant } from '../../runtime/events/cancelling.ts'
 import type { ToolFolder } from '../../runtime/kernel/discover.ts'
@@ -68,12 +70,18 @@ export class PluginThread {
       log: (level, message, fields) => log(level, message, 'event_bus', fields),
     })
     const driver = this.#observedDriver()
-    const bus = new PrimaryBus(
-      kernel,
-      this.hub,
-      () => driver,
-      (what) => this.hub.cancel(({ event }) => isMeant(what, event)),
-    )
+    const bus = new PrimaryBus(kernel, this.hub, () => driver, {
+      cancel: (what) => this.hub.cancel(({ event }) => isMeant(what, event)),
+      followed: (id, seen) => followed.followed(id, seen),
+    })
+    const database = (): StoreDatabase | null => storeDatabaseOf(toolbox.get('db'))
+    const followed = new FollowedEvents({
+      hub: this.hub,
+      clock: SYSTEM_CLOCK,
+      database: () => (tables === undefined ? null : database()),
+      index: new EventIndex(() => database()!),
+      isCancelled: () => false,
+    })
     this.#clock = new Jobs({
       enabled: false,
       lanes: () => [],
@@ -104,6 +112,7 @@ export class PluginThread {
       { local, routing, jobs: this.#clock, health, requestWatchers: [], hasNoLanes: true },
     )
     bus.events.transactions = this.#host.transactions
+    bus.reportThrough(opened, (id) => followed.touched(id))
     this.#listener = new Listener({
       settings,
       log,

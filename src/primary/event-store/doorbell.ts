@@ -25,11 +25,20 @@ export interface News {
   letters: boolean
   /** Events were taken back. */
   cancels?: boolean
+  /** Reports of these events are stored; null: of more. */
+  reports?: readonly string[] | null
   /** What members have had of such events. */
   answers?: readonly CancelAnswer[]
 }
 
-const EVERYTHING: News & { member?: number } = { events: null, dueMs: 0, members: true, letters: true, cancels: true }
+const EVERYTHING: News & { member?: number } = {
+  events: null,
+  dueMs: 0,
+  members: true,
+  letters: true,
+  cancels: true,
+  reports: null,
+}
 
 export interface DoorbellParts {
   database: () => StoreDatabase
@@ -47,6 +56,7 @@ export class Doorbell {
   #deadLetters = false
   #cancels = false
   #answers: CancelAnswer[] = []
+  readonly #reports = new Set<string>()
   #isTelling = false
   #stop: (() => void) | null = null
 
@@ -94,6 +104,11 @@ export class Doorbell {
     this.#tell()
   }
 
+  reported(id: string): void {
+    this.#reports.add(id)
+    this.#tell()
+  }
+
   #tell(): void {
     if (this.#isTelling) return
     this.#isTelling = true
@@ -104,7 +119,7 @@ export class Doorbell {
     await this.#notify()
     this.#isTelling = false
     const isNew = this.#events.size > 0 || this.#dueMs > 0 || this.#members || this.#deadLetters
-    if (isNew || this.#cancels || this.#answers.length > 0) this.#tell()
+    if (isNew || this.#cancels || this.#answers.length > 0 || this.#reports.size > 0) this.#tell()
   }
 
   /** Notifies the others at once that this member leaves. */
@@ -122,9 +137,11 @@ export class Doorbell {
       members: this.#members,
       letters: this.#deadLetters,
       ...(this.#cancels ? { cancels: true } : {}),
+      ...(this.#reports.size === 0 ? {} : { reports: this.#reports.size > NAMES_MAX ? null : [...this.#reports] }),
       ...(this.#answers.length > 0 ? { answers: this.#answers.splice(0, ANSWERS_MAX) } : {}),
     }
     this.#events.clear()
+    this.#reports.clear()
     this.#dueMs = 0
     this.#members = this.#deadLetters = this.#cancels = false
     try {

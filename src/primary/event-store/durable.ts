@@ -6,15 +6,30 @@ import { storeError } from '../../runtime/event-store/thread-store.ts'
 import { isMeant } from '../../runtime/events/cancelling.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
+import { EventIndex } from './event-index.ts'
 import { EventStore } from './event-store.ts'
+import { FollowedEvents } from './followed.ts'
 import type { EventStoreOptions } from './store-options.ts'
 
 export class Durable {
   readonly #options: EventStoreOptions
   #store: EventStore | null = null
 
-  constructor(options: EventStoreOptions) {
-    this.#options = options
+  /** Known also where events are in memory alone. */
+  readonly followed: FollowedEvents
+  readonly #index: EventIndex
+
+  constructor(options: Omit<EventStoreOptions, 'index' | 'reported'>) {
+    const { hub, log } = options
+    this.#index = new EventIndex(() => log.database)
+    this.#options = { ...options, index: this.#index, reported: (ids) => this.followed.rang(ids) }
+    this.followed = new FollowedEvents({
+      hub,
+      clock: log.clock,
+      database: () => (log.hasDatabase && log.memory.isOpen ? log.database : null),
+      index: this.#index,
+      isCancelled: (event) => this.#store?.cancels.isTakenBack(event) === true,
+    })
   }
 
   /** The dialect is known once the tool `db` is installed. */
@@ -69,6 +84,12 @@ export class Durable {
   /** A committed transaction has taken events back. */
   cancelled(): void {
     this.#store?.cancels.committed()
+  }
+
+  /** Reports of an event are stored. */
+  reported(id: string): void {
+    this.followed.touched(id)
+    this.#store?.reported(id)
   }
 
   /** A stored event that waits has got another due time, milliseconds since the epoch. */

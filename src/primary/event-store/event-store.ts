@@ -6,6 +6,7 @@ import { type Clock, pause } from '../../core/schedule/clock.ts'
 import { until, withTimeout } from '../../core/schedule/waiting.ts'
 import { BROKER } from '../../runtime/event-store/delivery-rows.ts'
 import { dueMsOf, keyIn, staysInStore } from '../../runtime/event-store/event-columns.ts'
+import { pruneReports } from '../../runtime/event-store/report-rows.ts'
 import { prepareTables } from '../../runtime/event-store/tables.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { hubEventOf, type SubscriberThread } from '../events/consumer.ts'
@@ -68,6 +69,9 @@ const isTaken = (error: unknown): boolean => error instanceof HeddleError && err
  */
 type State = 'new' | 'opening' | 'open' | 'serving' | 'ended'
 
+/** Interval at which reports of ended events are deleted, milliseconds. */
+const PRUNE_MS = 60_000
+
 export class EventStore {
   readonly reader: Reader
   readonly groups: Groups
@@ -91,6 +95,7 @@ export class EventStore {
   #refusals = 0
   #ringUntilMs = 0
   /** By the steady clock. */
+  #prunedMs = 0
   #relayedAtMs = 0
   /** True once all subscribers of the boot are known. */
   #isAdopted = false
@@ -180,7 +185,15 @@ export class EventStore {
     const { memory } = log
     this.#rows = new RowCount({ store, reader, memory, clock, members: () => members?.size ?? null })
     this.replays = new Replays({ store, groups, reader, hand, rows: this.#rows, clock, members })
-    this.cancels = new StoredCancels({ hub, hand, rows: this.#rows, clock, database: () => log.database, members })
+    this.cancels = new StoredCancels({
+      hub,
+      hand,
+      rows: this.#rows,
+      clock,
+      database: () => log.database,
+      index: options.index,
+      members,
+    })
     const isEnded = (): boolean => this.#isEnded
     this.#early = new EarlyRows({ store, groups, reader, settler: this.#settler, memory, clock, members, isEnded })
     this.#records = new StoredRecords({ hub, member: () => members?.lease.id ?? 0, isAlive: options.isAlive })
@@ -356,6 +369,7 @@ export class EventStore {
       },
       onDue: (dueMs) => (dueMs > 0 ? this.#due.add(dueMs) : this.#retry(() => this.#due.again())),
       cancels: () => this.cancels,
+      reported: (ids) => this.#options.reported(ids),
       onLost: () => this.#lost(),
       report,
     })
@@ -433,6 +447,7 @@ export class EventStore {
     this.#retry(() => this.#early.look())
     this.#retry(() => this.#rows.look())
     this.#retry(() => this.cancels.prune())
+    this.#retry(() => this.#pruneReports())
     this.#ringRefused()
   }
 
@@ -483,6 +498,19 @@ export class EventStore {
     this.#members?.ring(isRelayed ? '' : event.event, dueMs)
     if (dueMs > 0) this.#due.add(dueMs)
     else this.reader.rang(isRelayed ? '' : event.event)
+  }
+
+  /** Reports of an event are stored. */
+  reported(id: string): void {
+    this.#members?.doorbell.reported(id)
+  }
+
+  async #pruneReports(): Promise<void> {
+    const nowMs = this.#clock.steadyMs()
+    if (nowMs < this.#prunedMs) return
+    this.#prunedMs = nowMs + PRUNE_MS
+    const { database } = this.#store
+    await pruneReports(database, database.dialect)
   }
 
   /** A row that waits has got another due time, milliseconds since the epoch. */

@@ -39,6 +39,8 @@ export interface MembershipParts {
   /** Called with the time of a waiting row, milliseconds since the epoch; 0: unknown, look again. */
   onDue: (dueMs: number) => void
   /** Called when others may have taken events back, with what they answer. */
+  /** Reports of events are stored. @param ids null: of any */
+  reported: (ids: readonly string[] | null) => void
   cancels: () => Pick<StoredCancels, 'look' | 'answered'>
   /** Called when others have removed this member. */
   onLost: () => void
@@ -126,9 +128,10 @@ export class Membership {
     else this.doorbell.events(event)
   }
 
-  #hear({ events, dueMs, members, letters, cancels = false, answers = [] }: News): void {
+  #hear({ events, dueMs, members, letters, cancels = false, answers = [], reports = [] }: News): void {
     const reader = this.#parts.reader()
     if (cancels) void this.#lookAtCancels()
+    if (reports === null || reports.length > 0) this.#parts.reported(reports)
     for (const answer of answers) this.#parts.cancels().answered(answer)
     if (dueMs > 0) this.#parts.onDue(dueMs)
     if (events === null) reader.rangAll()

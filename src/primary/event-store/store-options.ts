@@ -3,10 +3,11 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import type { ThreadStore } from '../../runtime/event-store/thread-store.ts'
 import type { StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
 import type { Hub } from '../events/hub.ts'
+/** Options of the event store of a process. */
+import type { EventIndex } from './event-index.ts'
 import type { Processes } from './process-identity.ts'
 import type { RelayOptions } from './relay.ts'
 
-/** Options of the event store of a process. */
 export interface EventStoreOptions {
   hub: Hub
   log: ThreadStore
@@ -36,4 +37,8 @@ export interface EventStoreOptions {
   /** True while a thread of this process runs. */
   isAlive: (threadId: number) => boolean
   report: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
+  /** The index by the id of an event. */
+  index: EventIndex
+  /** Reports of events are stored in another process. @param ids null: of any */
+  reported: (ids: readonly string[] | null) => void
 }

@@ -5,11 +5,11 @@ import type { Clock } from '../../core/schedule/clock.ts'
 import { withTimeout } from '../../core/schedule/waiting.ts'
 import { cancelRows } from '../../runtime/event-store/cancel-rows.ts'
 import { CLOCK_MS, ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
-import { type CancelAnswer, Cancels, isMeant } from '../../runtime/events/cancelling.ts'
+import { type CancelAnswer, Cancels, isMeant, type Meant } from '../../runtime/events/cancelling.ts'
 import type { HubEvent } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import type { Doorbell } from './doorbell.ts'
-import { EventIndex } from './event-index.ts'
+import type { EventIndex } from './event-index.ts'
 import type { Hand } from './hand.ts'
 import type { RowCount } from './row-count.ts'
 import type { StoredDelivery } from './store.ts'
@@ -27,6 +27,7 @@ export interface StoredCancelsParts {
   rows: RowCount
   clock: Clock
   database: () => StoreDatabase
+  index: EventIndex
   /** Null on SQLite. */
   members: { readonly doorbell: Doorbell; readonly size: number } | null
 }
@@ -49,21 +50,19 @@ export class StoredCancels {
   readonly #known = new Set<number>()
   /** Rows of pages that are on their way may have been deleted meanwhile. */
   readonly #cancels = new Cancels()
-  readonly #index: EventIndex
   readonly #waiting = new Map<number, Waiting>()
   /** By the steady clock. */
   #pruneAtMs = 0
 
   constructor(parts: StoredCancelsParts) {
     this.#parts = parts
-    this.#index = new EventIndex(parts.database)
   }
 
   async cancel(what: CancelFilter): Promise<Cancelled> {
     const { database, hub, hand, rows } = this.#parts
     const db = database()
     const { seqs, n, lastSeq } = await ownTransaction(db, (tx) => cancelRows(tx, db.dialect, what))
-    if (typeof what === 'string') this.#index.want()
+    if (typeof what === 'string') this.#parts.index.want()
     rows.add(-seqs.length)
     this.#known.add(n)
     this.#cancels.add(what, lastSeq)
@@ -96,6 +95,11 @@ export class StoredCancels {
     return answers
   }
 
+  /** True for an event that was taken back in the last minutes. */
+  isTakenBack(event: Meant): boolean {
+    return this.#cancels.has(event, 0)
+  }
+
   /** True for a row that is deleted, or was stored while its event was taken back. */
   has({ seq, event }: StoredDelivery): boolean {
     return this.#cancels.has(event, seq)
@@ -125,7 +129,7 @@ export class StoredCancels {
     if (this.#known.has(n)) return
     this.#known.add(n)
     const what = JSON.parse(json) as CancelFilter
-    if (typeof what === 'string') this.#index.want()
+    if (typeof what === 'string') this.#parts.index.want()
     this.#cancels.add(what, Number(last_seq))
     const isOld = ({ seq }: HubEvent): boolean => seq > 0 && seq <= Number(last_seq)
     const settling = hand.settling((event) => isMeant(what, event))

@@ -87,6 +87,16 @@ export interface EventSource {
   ended(delivery: Delivery, isDone: boolean): void
 }
 
+/** A delivery of an event that is watched has begun, or ended. */
+export interface DeliveryChange {
+  readonly id: string
+  readonly subscriber: string
+  /** Null: it has not ended. */
+  readonly outcome: 'done' | 'dead' | 'cancelled' | null
+  readonly attempt: number
+  readonly error: string | null
+}
+
 /** How an attempt failed: only `once` is retried. */
 export type Failure = 'once' | 'unrecoverable' | 'poison'
 

@@ -9,6 +9,7 @@ import { type EventFrame, type UniqueEvent, WANTS_REPLY } from '../../transport/
 import {
   type Consumer,
   type Delivery,
+  type DeliveryChange,
   type DeliveryQueue,
   deliveryOf,
   type FailedDelivery,
@@ -82,6 +83,9 @@ export class Hub implements DeliverySink {
   groups: GroupWatcher | null = null
   /** Called when subscribers have come, or the last of a group has gone. */
   onTopology: () => void = () => {}
+  /** Events whose deliveries are told of; null: none. */
+  #watched: { has(id: string): boolean } | null = null
+  #tellChange: (change: DeliveryChange) => void = () => {}
   readonly #options: HubOptions
   readonly #topology: Topology
   readonly #budget: QueueBudget
@@ -536,6 +540,7 @@ export class Hub implements DeliverySink {
     if (event.unique !== null) this.#uniques.begun(delivery)
     event.source?.begun?.(delivery)
     this.#unanswered.add(delivery, id, instance)
+    if (this.#watched !== null) this.#changed(delivery, null, null)
     if (delivery.consumer.outage !== null) this.#outages.tried(delivery.consumer)
     return true
   }
@@ -630,6 +635,7 @@ export class Hub implements DeliverySink {
   #finish(delivery: Delivery, fault: string | null, isDone = true): void {
     const { requester, source } = delivery.event
     if (isDone) delivery.consumer.ended++
+    if (this.#watched !== null && isDone) this.#changed(delivery, outcomeOf(delivery, fault), fault)
     if (delivery.span !== null) this.trace.ended(delivery, isDone)
     become(delivery, 'ended')
     this.#budget.release(delivery)
@@ -751,7 +757,40 @@ export class Hub implements DeliverySink {
     this.#budget.release(delivery)
     if (delivery.event.unique !== null) this.#uniques.ended(delivery)
     if (requester !== null && isDone) replySettled(requester, CANCELLED)
+    if (this.#watched !== null && isDone) this.#changed(delivery, 'cancelled', CANCELLED)
     source?.ended(delivery, isDone)
+  }
+
+  // ── watching ──────────────────────────────────────────────────────────────
+
+  /** Tells of deliveries of these events that begin or end. @param events null: of none */
+  watch(events: { has(id: string): boolean } | null, tell: (change: DeliveryChange) => void = () => {}): void {
+    this.#watched = events
+    this.#tellChange = tell
+  }
+
+  #changed({ event, consumer, attempt }: Delivery, outcome: DeliveryChange['outcome'], error: string | null): void {
+    if (this.#watched?.has(event.id))
+      this.#tellChange({ id: event.id, subscriber: consumer.group, outcome, attempt, error })
+  }
+
+  /** The deliveries of some events that have not ended, by event and subscriber. */
+  deliveriesOf(ids: ReadonlySet<string>): Map<string, Map<string, { isRunning: boolean; attempt: number }>> {
+    const found = new Map<string, Map<string, { isRunning: boolean; attempt: number }>>()
+    const waiting = this.#topology
+      .consumers()
+      .flatMap((consumer) =>
+        consumer
+          .queues()
+          .flatMap((queue) => [...queue.waiting, ...[...queue.keyed.values()].flatMap((behind) => [...behind])]),
+      )
+    for (const delivery of [...waiting, ...this.#delayed.items(), ...this.#unanswered.items()]) {
+      const { event, consumer, attempt, state } = delivery
+      if (!ids.has(event.id)) continue
+      const of = found.get(event.id) ?? new Map<string, { isRunning: boolean; attempt: number }>()
+      found.set(event.id, of.set(consumer.group, { isRunning: state === 'sent', attempt }))
+    }
+    return found
   }
 
   // ── taking back ───────────────────────────────────────────────────────────
@@ -804,6 +843,10 @@ export class Hub implements DeliverySink {
     this.trace.close()
   }
 }
+
+/** @param fault why it has not been handled; null: it has */
+const outcomeOf = ({ state }: Delivery, fault: string | null): 'done' | 'dead' | 'cancelled' =>
+  state === 'dead' ? 'dead' : fault === null ? 'done' : 'cancelled'
 
 /** It is alone while it waits: its store begins it. */
 const mustBegin = ({ event, isBegun }: Delivery): boolean =>

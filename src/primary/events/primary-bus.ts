@@ -38,8 +38,14 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
     moved: (event: string, dueMs: number) => void
   } | null = null
 
-  constructor(kernel: ThreadKernel, hub: Hub, driver: () => EventDriver, cancel: EventServices['cancel']) {
-    super(kernel, eventServices(hub, driver, cancel))
+  /** @param asked what the hub alone cannot answer */
+  constructor(
+    kernel: ThreadKernel,
+    hub: Hub,
+    driver: () => EventDriver,
+    asked: Pick<EventServices, 'cancel' | 'followed'>,
+  ) {
+    super(kernel, eventServices(hub, driver, asked))
     this.#hub = hub
     this.#driver = driver
     this.#deliveries = new DeliveryCount(hub)
@@ -132,14 +138,18 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
 }
 
 /** Requests of plugins in all threads to the hub and the event store. */
-function eventServices(hub: Hub, driver: () => EventDriver, cancel: EventServices['cancel']): EventServices {
+function eventServices(
+  hub: Hub,
+  driver: () => EventDriver,
+  asked: Pick<EventServices, 'cancel' | 'followed'>,
+): EventServices {
   return {
     requestFor: ({ emitter, event, payload, payloadKeys, parentId, requestId, trace }, timeoutMs) => {
       const cause = { eventId: parentId, requestId, trace: { traceContext: trace }, origin: null }
       return driver().request(publicationOf(emitter, event, payload, payloadKeys, {}, cause), null, timeoutMs)
     },
     publishUnique: (frame) => driver().publish(frame, null),
-    cancel,
+    ...asked,
     history: () => hub.records.history(),
     topology: () => hub.topology(),
     deadLetters: (page = {}) => driver().deadLetters.list(page),

@@ -226,6 +226,11 @@ export class DelayQueue {
     })
   }
 
+  *items(): Iterable<Delivery> {
+    yield* this.#retries
+    yield* this.#inMemory
+  }
+
   close(): void {
     for (const timer of this.#timers) this.#clock.cancel(timer)
   }
@@ -276,6 +281,10 @@ export class UnansweredDeliveries {
 
   get count(): number {
     return this.#byId.size
+  }
+
+  items(): Iterable<Delivery> {
+    return this.#byId.items()
   }
 
   get(id: number): Delivery | undefined {

@@ -170,6 +170,8 @@ export class LaneRegistrar {
         return lane.unbegun(message.deliveries)
       case 'cancelled':
         return events.durable.cancelled()
+      case 'reported':
+        return events.durable.reported(message.id)
       case 'event-moved':
         return events.durable.moved(message.event, message.dueMs)
       case 'heartbeat':

@@ -132,6 +132,9 @@ async function answerByAll(
   }
 }
 
+/** Nobody on the way keeps the events of a stream, or gathers them. */
+const LIVE = 'cache-control: no-cache, no-transform\r\nx-accel-buffering: no\r\n'
+
 /** Waits for the first chunk. What is thrown before it is answered like what a handler throws. */
 async function beginStream(reply: Reply, body: StreamBody, context: RequestContext, cause: RequestCause) {
   body.cause = cause
@@ -140,7 +143,9 @@ async function beginStream(reply: Reply, body: StreamBody, context: RequestConte
   // A generator has begun only now: what it has set belongs to the answer.
   const { head } = context
   reply.head = hasLine(head, 'content-type') ? head : `${head}content-type: ${type}\r\n`
-  reply.status = context.chosenStatus || reply.status
+  if (body.isOfEvents && !hasLine(head, 'cache-control')) reply.head += LIVE
+  // Tells the browser to come back no more.
+  reply.status = body.hasNoEvent ? 204 : context.chosenStatus || reply.status
   if (reply.status !== 204 && reply.status !== 304) return
   body.close()
   delete reply.file

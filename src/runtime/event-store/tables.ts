@@ -4,6 +4,7 @@ import { DbError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { cancelTable } from './cancel-rows.ts'
 import { ownTransaction, type StoreDatabase } from './database.ts'
+import { REPORT_TABLES } from './report-rows.ts'
 import { renameOld, SERVER_TABLES, takeOverServer } from './server-tables.ts'
 import { DEAD_PLACE, DELIVERY_TABLES, RENAME_OLD, RUNNING_REPLAYS, takeOver } from './store-tables.ts'
 
@@ -58,7 +59,7 @@ function effectTables(dialect: 'sqlite' | 'postgres'): string[] {
  * - `heddle_dead`: deliveries that failed for good. With `is_parked` it blocks its key. `original` is the payload before
  *   the edit. A replayed dead letter is a delivery again, `replay_seq`, and its row stays for the outcome: `replay` is `running`, `done`
  *   or `failed`, then with the error and the id of the new dead letter.
- * - `heddle_cancel`: see cancel-rows.ts.
+ * - `heddle_cancel`: see cancel-rows.ts. `heddle_report`, `heddle_chunk`: see report-rows.ts.
  * - `heddle_log`: the version of the tables, and whether the last process with the file open ended in order.
  */
 function statements({ dialect }: StoreDatabase): string[] {
@@ -74,6 +75,7 @@ function statements({ dialect }: StoreDatabase): string[] {
       replay_error TEXT, replay_letter TEXT, ${DEAD_PLACE})`,
     RUNNING_REPLAYS,
     cancelTable(dialect),
+    ...REPORT_TABLES,
     ...effectTables(dialect),
     ...JOB_TABLES,
   ]

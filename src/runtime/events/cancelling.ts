@@ -11,7 +11,7 @@ export interface CancelAnswer {
   running: number
 }
 
-interface Meant {
+export interface Meant {
   readonly id: string
   readonly event: string
   readonly key: string | null

@@ -12,7 +12,7 @@ import { isThenable } from '../../core/schedule/waiting.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
 import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
-import { DeliveredEvent } from './delivered-event.ts'
+import { DeliveredEvent, type DeliveryPort, type HandlerReport } from './delivered-event.ts'
 
 /** Maximum characters of a subscriber's error message, and of its stack, sent to the primary. */
 const DELIVERY_ERROR_MAX_LENGTH = 4096
@@ -54,6 +54,13 @@ interface HandledEvents {
   ): Promise<unknown>
 }
 
+/** Makes the reports of deliveries. */
+export interface HandlerReports {
+  /** @param isOwn false once the delivery is no longer its handler's. @throws EVENT_BUS_UNAVAILABLE */
+  make(place: { eventId: string; group: string; attempt: number; begunMs: number }, isOwn: () => boolean): HandlerReport
+  log(message: string): void
+}
+
 /** A failed attempt of a delivery that is tried again. */
 interface FailedAttempt {
   plugin: string
@@ -88,7 +95,7 @@ const LOST_MAX = 1024
 const AWAY_TOLD_MS = 10_000
 
 /** The subscribers of one thread. */
-export class EventServer {
+export class EventServer implements DeliveryPort {
   /** Null while tracing is off. */
   tracing: CodeTracing | null = null
   /** Called when an attempt has thrown and another follows: the thread of the next attempt does not know the error. */
@@ -103,6 +110,10 @@ export class EventServer {
   mayBegin: () => boolean = () => true
   /** Called when a handler says that it still works. */
   onHeartbeat: (deliveryId: number) => void = () => {}
+  /** Where handlers report; null in a thread that cannot. */
+  reports: HandlerReports | null = null
+  /** Whose transactional handlers were called. */
+  readonly #called = new WeakSet<DeliveredEvent>()
   /** Given up before they were read here: their handlers do not begin. */
   readonly #lostBefore = new Set<number>()
   /** Deliveries whose handlers have not ended, by number. */
@@ -201,7 +212,7 @@ export class EventServer {
     // Uses the same string objects each time: a newly cut string has no hash yet when it is looked up.
     const origin = this.#origins[frame.subscriber]!
     const span = this.tracing === null ? null : openSpan(this.tracing, origin.handler, subscription, frame)
-    const event = new DeliveredEvent(frame, () => this.onHeartbeat(deliveryId))
+    const event = new DeliveredEvent(frame, deliveryId, this)
     let outcome: unknown
     let isLater: boolean
     this.#isCalling = true
@@ -210,10 +221,14 @@ export class EventServer {
       const call = subscription.options.transaction === true ? this.#callInTransaction : callSubscriber
       outcome = causality.run(cause, call, subscription, frame, event)
       // Inside the `try`: a returned value may throw when its `then` is read.
-      isLater = isThenable(outcome)
+      isLater = isThenable(outcome) || keepsReport(event, subscription)
     } catch (thrown) {
-      span?.fail(thrown)
-      return this.#failed(sink, deliveryId, frame, thrown)
+      if (DeliveredEvent.reportOf(event) === null) {
+        span?.fail(thrown)
+        return this.#failed(sink, deliveryId, frame, thrown)
+      }
+      outcome = Promise.reject(thrown)
+      isLater = true
     } finally {
       this.#isCalling = false
       this.isSound(origin)
@@ -227,18 +242,56 @@ export class EventServer {
     // A promise of a library may have any `then`.
     Promise.resolve(outcome).then(
       (value) => {
-        this.#ended(deliveryId, event)
-        span?.end()
-        settle(sink, deliveryId, value, wantsReply)
+        const ended = (): void => {
+          this.#ended(deliveryId, event)
+          span?.end()
+          settle(sink, deliveryId, value, wantsReply)
+        }
+        if (keepsReport(event, subscription)) void this.#report(event, subscription, value).then(ended)
+        else ended()
       },
       (thrown) => {
-        this.#ended(deliveryId, event)
-        span?.fail(thrown)
-        // Nobody waits for it any more: it is not tried again here, and needs no warning.
-        if (event.isLost) sink.failed(deliveryId, lostError(thrown, event))
-        else this.#failed(sink, deliveryId, frame, thrown)
+        const ended = (): void => {
+          this.#ended(deliveryId, event)
+          span?.fail(thrown)
+          // Nobody waits for it any more: it is not tried again here, and needs no warning.
+          if (event.isLost) sink.failed(deliveryId, lostError(thrown, event))
+          else this.#failed(sink, deliveryId, frame, thrown)
+        }
+        const report = DeliveredEvent.reportOf(event)
+        // The next attempt goes on behind it.
+        if (report === null) ended()
+        else void report.failed().then(ended)
       },
     )
+  }
+
+  heartbeat(deliveryId: number): void {
+    this.onHeartbeat(deliveryId)
+  }
+
+  reportOf(event: DeliveredEvent): HandlerReport {
+    const subscriber = DeliveredEvent.subscriberOf(event)
+    const { broadcast, group = this.#identityOf(subscriber) } = this.#subscriptions[subscriber]!.options
+    if (broadcast === true)
+      throw new HeddleError(
+        'EVENT_OPTIONS_INVALID',
+        'A subscriber with broadcast reports nothing: each thread has its own delivery',
+      )
+    if (this.reports === null)
+      throw new HeddleError('EVENT_BUS_UNAVAILABLE', 'This thread cannot store what a handler reports')
+    const { id: eventId, attempt } = event
+    return this.reports.make({ eventId, group, attempt, begunMs: Date.now() }, () => !event.isLost)
+  }
+
+  /** Nothing of a handler that was not called, since its work was done before. */
+  async #report(event: DeliveredEvent, { options }: Subscription, value: unknown): Promise<void> {
+    if (options.transaction === true && !this.#called.delete(event)) return
+    try {
+      await DeliveredEvent.requireReport(event).end(value, options.resultMs)
+    } catch (error) {
+      this.reports?.log(`The result of ${event.id} is not kept: ${messageWithCauses(error)}`)
+    }
   }
 
   #ended(deliveryId: number, event: DeliveredEvent): void {
@@ -281,6 +334,7 @@ export class EventServer {
     const { owner, handler, options } = subscription
     const group = options.group ?? this.#identityOf(frame.subscriber)
     const handle = async (tx: Tx): Promise<unknown> => {
+      this.#called.add(event)
       const value = await callSubscriber(subscription, frame, event, tx)
       event.requireOwn()
       return value
@@ -288,6 +342,10 @@ export class EventServer {
     return this.transactions!.handleOnce(frame.id, group, owner.name, handler, handle)
   }
 }
+
+/** True if its result is kept, or it has reported. */
+const keepsReport = (event: DeliveredEvent, { options }: Subscription): boolean =>
+  options.resultMs !== undefined || DeliveredEvent.reportOf(event) !== null
 
 /** The process stops: what ends because of that counts as an outage and not as an attempt. */
 function lostError(thrown: unknown, { isStopped }: DeliveredEvent): WireError {

@@ -5,6 +5,8 @@ import type {
   BusTransport,
   EventRecord,
   FailureListener,
+  FollowedEvent,
+  FollowOptions,
   PublicationCheck,
   Subscription,
 } from '../../contracts/event-bus.ts'
@@ -15,6 +17,8 @@ import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { StoreMemory } from '../../transport/memory/store-memory.ts'
 import type { SubscriptionManifest } from '../../transport/messages.ts'
 import { type StoreDatabase, storeDatabaseOf } from '../event-store/database.ts'
+import { Following } from '../event-store/following.ts'
+import { Report } from '../event-store/report.ts'
 import { ThreadStore } from '../event-store/thread-store.ts'
 import { TransactionEvents } from '../event-store/transaction-events.ts'
 import { attemptRecord, EventServer } from '../events/event-server.ts'
@@ -85,6 +89,23 @@ export abstract class ThreadBus implements BusTransport {
       cancelled: this.cancelled,
       moved: this.moved,
     })
+  }
+
+  follow(id: string, options: FollowOptions): AsyncIterable<FollowedEvent> {
+    const parts = {
+      followed: async (of: string, seen: string) => this.services.followed(of, seen),
+      database: () => storeDatabaseOf(this.kernel.toolbox.get('db')),
+    }
+    return new Following(parts, id, options)
+  }
+
+  /** Lets the handlers of this thread report. @param opened resolves when the tables are there @param reported told of each commit */
+  reportThrough(opened: () => Promise<void>, reported: (eventId: string) => void): void {
+    const { kernel } = this
+    const log = (message: string): void => kernel.writeLog('WARNING', message, 'event_bus')
+    const database = (): StoreDatabase | null => storeDatabaseOf(kernel.toolbox.get('db'))
+    const parts = { clock: SYSTEM_CLOCK, database, opened, reported, log }
+    this.events.reports = { make: (place, isOwn) => new Report(parts, place, isOwn), log }
   }
 
   storeRefused(): void {

@@ -10,7 +10,9 @@ import { callerPlace } from '../../core/errors/places.ts'
 import { checkPayload, type EventContract, loadEventContracts, snapshotOf } from '../../core/schemas/event-contracts.ts'
 import {
   checkCancelFilter,
+  checkEventId,
   checkEventName,
+  checkFollowOptions,
   checkFunction,
   checkLetterFilter,
   checkLetterPage,
@@ -178,6 +180,7 @@ export default class EventBusTool implements Tool {
         return bus.subscribe({ owner, event, handler: handler as Subscriber, options: checked })
       },
       cancel: async (what) => hub.cancel(checkCancelFilter(what)),
+      follow: (id, options) => bus.follow(checkEventId(id), checkFollowOptions(options)),
       addListener: (listener) => {
         checkFunction('listener', listener)
         return bus.addListener(listener)

@@ -1,4 +1,4 @@
-import type { DeadLetterFilter, DeadLetterPage, SubscribeOptions } from '../../contracts/event-bus.ts'
+import type { DeadLetterFilter, DeadLetterPage, FollowOptions, SubscribeOptions } from '../../contracts/event-bus.ts'
 import type { CancelFilter, PublishOptions } from '../../contracts/events.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
@@ -6,6 +6,8 @@ import { SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
 // The longest wait that Node's timers take: 24.8 days.
 const MAX_MS = 2_147_483_647
 const MAX_RETRIES = 1000
+const MIN_RESULT_MS = 1000
+const MAX_RESULT_MS = 30 * 86_400_000
 const MAX_CONCURRENCY = 1_000_000
 const MAX_KEY_CHARS = 512
 /** As JSON, in bytes: an entry of PostgreSQL's indexes has 2,704. */
@@ -86,6 +88,19 @@ export function checkCancelFilter(what: unknown): CancelFilter {
   return { event, ...defined({ key, unique }) }
 }
 
+export function checkEventId(id: unknown): string {
+  if (typeof id === 'string' && EVENT_ID.test(id)) return id
+  throw invalid('follow takes the id of an event', id)
+}
+
+export function checkFollowOptions(options: unknown): FollowOptions {
+  const { from, signal } = asObject<FollowOptions>(options)
+  // A client may send anything as Last-Event-ID: then it begins anew.
+  if (from !== undefined && typeof from !== 'string') throw invalid('from must be the id of an item', from)
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid('signal must be an AbortSignal', signal)
+  return defined({ from, signal })
+}
+
 /** The fraction tells a date from a delay, see `EventFrame`. */
 const BY_DATE = 0.5
 
@@ -108,11 +123,15 @@ export function checkSubscribeOptions(options: unknown): SubscribeOptions {
     onDead = 'skip',
     group,
     concurrency,
+    resultMs,
   } = given
   checkRange('retries', retries, 0, MAX_RETRIES)
   checkRange('backoffMs', backoffMs, 0, MAX_MS)
   checkRange('timeoutMs', timeoutMs, 1, MAX_MS)
   checkRange('concurrency', concurrency, 1, MAX_CONCURRENCY)
+  checkRange('resultMs', resultMs, MIN_RESULT_MS, MAX_RESULT_MS)
+  if (resultMs !== undefined && broadcast)
+    throw refused('resultMs and broadcast cannot be combined: each thread has its own result')
   if (typeof broadcast !== 'boolean') throw invalid('broadcast must be true or false', broadcast)
   if (typeof transaction !== 'boolean') throw invalid('transaction must be true or false', transaction)
   if (transaction && broadcast) {
@@ -127,7 +146,7 @@ export function checkSubscribeOptions(options: unknown): SubscribeOptions {
   }
   const parking = onDead === 'park' ? { onDead } : {}
   const always = { retries, backoffMs, timeoutMs, broadcast }
-  return defined({ ...always, group, concurrency, transaction: transaction || undefined, ...parking })
+  return defined({ ...always, group, concurrency, resultMs, transaction: transaction || undefined, ...parking })
 }
 
 /** @returns the timeout in milliseconds */

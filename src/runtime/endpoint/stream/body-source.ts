@@ -2,6 +2,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import type { CausalContext } from '../../../contracts/tracing.ts'
 import { causality } from '../../../core/causality/context.ts'
+import { AS_EVENT_STREAM, type EventStreamSource } from '../../../core/streams/event-stream.ts'
 
 /** The body of an answer that is sent in pieces. Its holder closes it. */
 export interface BodySource {
@@ -55,6 +56,10 @@ const TEXT_TYPE = 'text/plain; charset=utf-8'
 const BYTES_TYPE = 'application/octet-stream'
 /** A JSON value a line. */
 const LINES_TYPE = 'application/x-ndjson; charset=utf-8'
+const EVENTS_TYPE = 'text/event-stream'
+const NOTHING: AsyncIterable<never> = {
+  [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }),
+}
 const OVER: IteratorResult<unknown> = { done: true, value: undefined }
 
 type Chunks = AsyncIterator<unknown>
@@ -62,6 +67,10 @@ type Chunks = AsyncIterator<unknown>
 /** What a handler returned in order to be sent chunk by chunk; null for a value of another kind. */
 export function streamOf(result: unknown): StreamBody | null {
   if (typeof result !== 'object' || result === null) return null
+  if (AS_EVENT_STREAM in result) {
+    const frames = (result as EventStreamSource)[AS_EVENT_STREAM]
+    return new StreamBody(frames === null ? NOTHING : frames(), EVENTS_TYPE)
+  }
   const begin = (result as Partial<AsyncIterable<unknown>>)[Symbol.asyncIterator]
   return typeof begin === 'function' ? new StreamBody(result as AsyncIterable<unknown>) : null
 }
@@ -72,6 +81,8 @@ export class StreamBody implements BodySource {
   /** What the code that makes the chunks belongs to. */
   cause: CausalContext | null = null
   readonly #iterable: AsyncIterable<unknown>
+  /** Null: the first chunk tells. */
+  readonly #type: string | null
   #chunks: Chunks | null = null
   /** Bytes of a chunk that is larger than a piece. */
   #rest: Uint8Array | null = null
@@ -80,8 +91,9 @@ export class StreamBody implements BodySource {
   #isOver = false
   #stopWaiting: ((result: IteratorResult<unknown>) => void) | null = null
 
-  constructor(iterable: AsyncIterable<unknown>) {
+  constructor(iterable: AsyncIterable<unknown>, type: string | null = null) {
     this.#iterable = iterable
+    this.#type = type
     // A Readable that fails before it is read, or is never read, would end the thread.
     const { on } = iterable as { on?: unknown }
     if (typeof on === 'function') on.call(iterable, 'error', () => {})
@@ -95,8 +107,18 @@ export class StreamBody implements BodySource {
     const { done, value } = await this.#pull()
     if (done) this.#isOver = true
     else this.#first = bytesOf(value)
+    if (this.#type !== null) return this.#type
     if (value instanceof Uint8Array) return BYTES_TYPE
     return done || typeof value === 'string' ? TEXT_TYPE : LINES_TYPE
+  }
+
+  /** True for a stream of events that has ended before its first one. */
+  get hasNoEvent(): boolean {
+    return this.isOfEvents && this.#isOver && this.#first === null
+  }
+
+  get isOfEvents(): boolean {
+    return this.#type === EVENTS_TYPE
   }
 
   async next(): Promise<Uint8Array | null> {

@@ -1,0 +1,248 @@
+// The events that somebody follows, and how it stands with them.
+import type { FollowState } from '../../contracts/event-bus.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { Clock, Timer } from '../../core/schedule/clock.ts'
+import type { StoreDatabase } from '../../runtime/event-store/database.ts'
+import type { Meant } from '../../runtime/events/cancelling.ts'
+import type { DeliveryChange } from '../events/consumer.ts'
+import type { Hub } from '../events/hub.ts'
+import type { EventIndex } from './event-index.ts'
+import { readFollowed } from './followed-rows.ts'
+
+type Subscriber = FollowState['subscribers'][number]
+
+/** Interval at which all events that are followed are read again: other processes may have them, milliseconds. */
+const LOOK_MS = 1000
+/** An answer comes after this time, even if nothing has changed, milliseconds. */
+const ANSWER_MS = 15_000
+/** What was read since then is current, milliseconds: afterwards it is told of changes only while somebody waits for them. */
+const FRESH_MS = 50
+/** Changes are gathered so long, milliseconds. */
+const GATHER_MS = 5
+/** An event of which nothing is known is looked for so long: it may be on its way, milliseconds. */
+const UNKNOWN_MS = 2000
+/** An event is forgotten so long after somebody has asked for it, milliseconds. */
+const FORGOTTEN_MS = 60_000
+/** Events that are followed in a process. */
+const FOLLOWED_MAX = 10_000
+
+interface Waiter {
+  readonly seen: string
+  readonly resolve: (state: FollowState) => void
+  readonly reject: (error: unknown) => void
+  readonly timer: Timer
+}
+
+interface Followed {
+  readonly id: string
+  state: FollowState
+  /** Outcomes of deliveries that have ended in this process. */
+  readonly ended: Map<string, Subscriber>
+  /** As its rows have told; null: it had none. */
+  meant: Meant | null
+  readonly waiters: Set<Waiter>
+  readonly sinceMs: number
+  readMs: number
+  askedMs: number
+}
+
+export interface FollowedEventsParts {
+  hub: Hub
+  clock: Clock
+  /** Null without a database, or while that is not open: then only this process is asked. */
+  database: () => StoreDatabase | null
+  index: EventIndex
+  /** True for an event that was taken back. */
+  isCancelled: (event: Meant) => boolean
+}
+
+export class FollowedEvents {
+  readonly #parts: FollowedEventsParts
+  readonly #all = new Map<string, Followed>()
+  readonly #due = new Set<string>()
+  #version = 0
+  /** idle ──► gathering ──► reading ──► idle */
+  #state: 'idle' | 'gathering' | 'reading' = 'idle'
+  #lookTimer: Timer | undefined
+
+  constructor(parts: FollowedEventsParts) {
+    this.#parts = parts
+  }
+
+  /** See `HubServices.followed`. */
+  async followed(id: string, seen: string): Promise<FollowState> {
+    const { clock } = this.#parts
+    const followed = this.#of(id)
+    followed.askedMs = clock.steadyMs()
+    const isFresh = clock.steadyMs() - followed.readMs < FRESH_MS
+    if (isFresh && followed.state.version !== seen) return followed.state
+    return new Promise((resolve, reject) => {
+      const waiter: Waiter = {
+        seen,
+        resolve,
+        reject,
+        timer: clock.after(ANSWER_MS, () => this.#answer(followed, waiter)).unref(),
+      }
+      followed.waiters.add(waiter)
+      if (!isFresh) this.touched(id)
+    })
+  }
+
+  #of(id: string): Followed {
+    const { clock, index, hub } = this.#parts
+    const known = this.#all.get(id)
+    if (known !== undefined) return known
+    if (this.#all.size >= FOLLOWED_MAX)
+      throw new HeddleError('EVENT_BUS_FULL', `${FOLLOWED_MAX} events are followed in this process already`)
+    const followed: Followed = {
+      id,
+      state: { version: '', subscribers: [] },
+      ended: new Map(),
+      meant: null,
+      waiters: new Set(),
+      sinceMs: clock.steadyMs(),
+      readMs: Number.NEGATIVE_INFINITY,
+      askedMs: clock.steadyMs(),
+    }
+    this.#all.set(id, followed)
+    if (this.#parts.database() !== null) index.want()
+    hub.watch(this.#all, (change) => this.#changed(change))
+    this.#lookTimer ??= clock.every(LOOK_MS, () => this.#look()).unref()
+    return followed
+  }
+
+  /** A delivery in this process has begun, or ended. */
+  #changed({ id, subscriber, outcome, attempt, error }: DeliveryChange): void {
+    const ended = this.#all.get(id)?.ended
+    if (outcome === null) ended?.delete(subscriber)
+    else ended?.set(subscriber, { subscriber, state: outcome, attempt, lastN: 0, ...(error === null ? {} : { error }) })
+    this.touched(id)
+  }
+
+  /** Something may have changed. */
+  touched(id: string): void {
+    if (!this.#all.has(id)) return
+    this.#due.add(id)
+    this.#schedule()
+  }
+
+  /** @param ids null: any */
+  rang(ids: readonly string[] | null): void {
+    for (const id of ids ?? this.#all.keys()) this.touched(id)
+  }
+
+  #look(): void {
+    const { clock, hub } = this.#parts
+    for (const followed of this.#all.values()) {
+      const isIdle = followed.waiters.size === 0 && clock.steadyMs() - followed.askedMs > FORGOTTEN_MS
+      if (isIdle) this.#all.delete(followed.id)
+      else if (followed.waiters.size > 0) this.#due.add(followed.id)
+    }
+    if (this.#all.size === 0) {
+      clock.cancel(this.#lookTimer)
+      this.#lookTimer = undefined
+      hub.watch(null)
+    } else this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#state !== 'idle' || this.#due.size === 0) return
+    this.#state = 'gathering'
+    this.#parts.clock.after(GATHER_MS, () => void this.#read()).unref()
+  }
+
+  async #read(): Promise<void> {
+    this.#state = 'reading'
+    const ids = [...this.#due]
+    this.#due.clear()
+    // What ends during the read is read again.
+    const ended = new Map(ids.map((id) => [id, new Map(this.#all.get(id)?.ended)]))
+    try {
+      const db = this.#parts.database()
+      const found = db === null ? null : await readFollowed(db, ids)
+      const open = this.#parts.hub.deliveriesOf(new Set(ids))
+      for (const id of ids) {
+        const followed = this.#all.get(id)
+        if (followed === undefined) continue
+        followed.meant = found?.meant.get(id) ?? followed.meant
+        this.#tell(followed, this.#subscribersOf(followed, ended.get(id)!, found?.subscribers.get(id), open.get(id)))
+      }
+    } catch {
+      // The next look tries again.
+    }
+    this.#state = 'idle'
+    this.#schedule()
+  }
+
+  #subscribersOf(
+    { meant, state }: Followed,
+    ended: ReadonlyMap<string, Subscriber>,
+    stored: ReadonlyMap<string, Subscriber> = new Map(),
+    open: ReadonlyMap<string, { isRunning: boolean; attempt: number }> = new Map(),
+  ): Subscriber[] {
+    const all = new Map(stored)
+    for (const [name, { isRunning, attempt }] of open) {
+      const { place: _, at: __, error: ___, ...known } = all.get(name) ?? ({ lastN: 0 } as Subscriber)
+      if (isRunning) all.set(name, { ...known, subscriber: name, state: 'running', attempt })
+      // Its row says more, where it has one.
+      else if (all.get(name)?.state !== 'waiting')
+        all.set(name, { ...known, subscriber: name, state: 'waiting', attempt })
+    }
+    // Its outcome is known here before it is stored.
+    for (const [name, outcome] of ended)
+      if (!open.has(name))
+        all.set(name, {
+          ...outcome,
+          ...withoutState(all.get(name)),
+          state: outcome.state,
+          lastN: all.get(name)?.lastN ?? 0,
+        })
+    // What is not there any more has ended elsewhere.
+    const isCancelled = meant !== null && this.#parts.isCancelled(meant)
+    for (const { place: _, at: __, ...before } of state.subscribers)
+      if (!all.has(before.subscriber) && before.subscriber !== '')
+        all.set(before.subscriber, {
+          ...before,
+          state: isOver(before) ? before.state : isCancelled ? 'cancelled' : 'done',
+        })
+    return [...all.values()].map(shown).sort((a, b) => (a.subscriber < b.subscriber ? -1 : 1))
+  }
+
+  #tell(followed: Followed, subscribers: Subscriber[]): void {
+    const { clock } = this.#parts
+    if (subscribers.length === 0) {
+      if (clock.steadyMs() - followed.sinceMs < UNKNOWN_MS) return
+      this.#all.delete(followed.id)
+      const unknown = `Nothing is known of the event ${followed.id}: nobody has published it, or it has ended, and its subscriber has neither resultMs nor reported anything`
+      for (const { reject, timer } of followed.waiters) {
+        clock.cancel(timer)
+        reject(new HeddleError('EVENT_UNKNOWN', unknown))
+      }
+      return
+    }
+    followed.readMs = clock.steadyMs()
+    if (JSON.stringify(subscribers) !== JSON.stringify(followed.state.subscribers))
+      followed.state = { version: String(++this.#version), subscribers }
+    for (const waiter of followed.waiters) if (waiter.seen !== followed.state.version) this.#answer(followed, waiter)
+  }
+
+  #answer(followed: Followed, waiter: Waiter): void {
+    this.#parts.clock.cancel(waiter.timer)
+    if (followed.waiters.delete(waiter)) waiter.resolve(followed.state)
+  }
+}
+
+/** A result that is there before the end is of an earlier replay, or not settled yet. */
+const shown = (subscriber: Subscriber): Subscriber => {
+  if (isOver(subscriber) || subscriber.result === undefined) return subscriber
+  const { result: _, ...rest } = subscriber
+  return rest
+}
+
+const isOver = ({ state }: Subscriber): boolean => state === 'done' || state === 'dead' || state === 'cancelled'
+
+function withoutState(subscriber: Subscriber | undefined): Partial<Subscriber> {
+  if (subscriber === undefined) return {}
+  const { state: _, place: __, at: ___, error: ____, attempt: _____, ...rest } = subscriber
+  return rest
+}

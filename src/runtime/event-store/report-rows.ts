@@ -1,0 +1,123 @@
+// What handlers report of their events, and what they return: rows that outlive the delivery.
+import type { Queryable } from '../../contracts/db.ts'
+import { CLOCK_MS } from './database.ts'
+
+type Dialect = keyof typeof CLOCK_MS
+
+/**
+ * - `heddle_report`: one row for an event and a subscriber that has reported, or whose result is kept. `grp`: the group. `begun_ms`: when its attempt
+ *   began, by the clock of its process: what an earlier attempt writes late is skipped. `progress`: JSON
+ *   `[done, of, note]`; empty: none. `result`: JSON; null: none. `last_n`: number of the last chunk. Times are milliseconds since the epoch by the
+ *   clock of the database; `until_ms`: when it is deleted; 0: the event has not ended.
+ * - `heddle_chunk`: what `emit` was given, as JSON. `n` begins with 1 and goes on over attempts; those of earlier attempts are deleted.
+ */
+export const REPORT_TABLES = [
+  `CREATE TABLE IF NOT EXISTS heddle_report (
+    event_id TEXT NOT NULL, grp TEXT NOT NULL, attempt INTEGER NOT NULL, begun_ms BIGINT NOT NULL, progress TEXT NOT NULL DEFAULT '', result TEXT,
+    last_n BIGINT NOT NULL DEFAULT 0, at_ms BIGINT NOT NULL, until_ms BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (event_id, grp))`,
+  `CREATE TABLE IF NOT EXISTS heddle_chunk (
+    event_id TEXT NOT NULL, grp TEXT NOT NULL, n BIGINT NOT NULL, attempt INTEGER NOT NULL, chunk TEXT NOT NULL, PRIMARY KEY (event_id, grp, n))`,
+  'CREATE INDEX IF NOT EXISTS heddle_report_until ON heddle_report (until_ms, at_ms)',
+]
+
+/** Chunks kept of an event and a subscriber, and the characters of them all. */
+export const CHUNKS_MAX = 1000
+export const CHUNKS_MAX_LENGTH = 1 << 20
+/** Reports of events that have neither ended nor are stored any more are kept so long, milliseconds. */
+const LOST_MS = 86_400_000
+
+export interface ReportPlace {
+  readonly eventId: string
+  readonly group: string
+  readonly attempt: number
+  /** When the attempt began, milliseconds since the epoch. */
+  readonly begunMs: number
+}
+
+export interface ReportUpdate {
+  progress: string
+  lastN: number
+  /** Only when it has ended. */
+  result: string | null
+  /** How long it is kept after the end; 0: it has not ended. */
+  keptMs: number
+}
+
+const upsertText = (
+  dialect: Dialect,
+): string => `INSERT INTO heddle_report (event_id, grp, attempt, progress, result, last_n, begun_ms, at_ms, until_ms)
+  VALUES ($1, $2, $3, $4, $5, $6, $8, ${CLOCK_MS[dialect]}, CASE WHEN CAST($7 AS BIGINT) = 0 THEN 0 ELSE ${CLOCK_MS[dialect]} + CAST($7 AS BIGINT) END)
+  ON CONFLICT (event_id, grp) DO UPDATE SET attempt = excluded.attempt, progress = excluded.progress, result = excluded.result,
+    last_n = excluded.last_n, begun_ms = excluded.begun_ms, at_ms = excluded.at_ms, until_ms = excluded.until_ms
+  WHERE heddle_report.begun_ms <= excluded.begun_ms`
+const UPSERT = { sqlite: upsertText('sqlite'), postgres: upsertText('postgres') }
+
+export async function writeReport(
+  to: Queryable,
+  dialect: Dialect,
+  { eventId, group, attempt, begunMs }: ReportPlace,
+  { progress, lastN, result, keptMs }: ReportUpdate,
+): Promise<void> {
+  await to.execute(UPSERT[dialect], [eventId, group, attempt, progress, result, lastN, keptMs, begunMs])
+}
+
+/** Number of the last chunk of all attempts so far; chunks of earlier attempts are deleted. */
+export async function beginChunks(tx: Queryable, { eventId, group, attempt }: ReportPlace): Promise<number> {
+  await tx.execute('DELETE FROM heddle_chunk WHERE event_id = $1 AND grp = $2 AND attempt < $3', [
+    eventId,
+    group,
+    attempt,
+  ])
+  const row = await tx.queryOne<{ last_n: number }>(
+    'SELECT last_n FROM heddle_report WHERE event_id = $1 AND grp = $2',
+    [eventId, group],
+  )
+  return Number(row?.last_n ?? 0)
+}
+
+/** @param first number of the first of these chunks @param keptFrom chunks with lower numbers are deleted */
+export async function writeChunks(
+  tx: Queryable,
+  { eventId, group, attempt }: ReportPlace,
+  chunks: readonly string[],
+  first: number,
+  keptFrom: number,
+): Promise<void> {
+  for (const [at, chunk] of chunks.entries())
+    await tx.execute('INSERT INTO heddle_chunk (event_id, grp, n, attempt, chunk) VALUES ($1, $2, $3, $4, $5)', [
+      eventId,
+      group,
+      first + at,
+      attempt,
+      chunk,
+    ])
+  if (keptFrom > 1)
+    await tx.execute('DELETE FROM heddle_chunk WHERE event_id = $1 AND grp = $2 AND n < $3', [eventId, group, keptFrom])
+}
+
+/** Chunks of one read. */
+const PAGE = 100
+
+/** The next chunks behind a number. */
+export async function readChunks(
+  from: Queryable,
+  eventId: string,
+  group: string,
+  after: number,
+): Promise<{ n: number; chunk: string }[]> {
+  const rows = await from.query<{ n: number; chunk: string }>(
+    `SELECT n, chunk FROM heddle_chunk WHERE event_id = $1 AND grp = $2 AND n > $3 ORDER BY n LIMIT ${PAGE}`,
+    [eventId, group, after],
+  )
+  return rows.map(({ n, chunk }) => ({ n: Number(n), chunk }))
+}
+
+/** Deletes what is no longer kept. */
+export async function pruneReports(tx: Queryable, dialect: Dialect): Promise<void> {
+  const now = CLOCK_MS[dialect]
+  const isOver = `(until_ms > 0 AND until_ms < ${now}) OR (until_ms = 0 AND at_ms < ${now} - ${LOST_MS})`
+  await tx.execute(
+    `DELETE FROM heddle_chunk WHERE (event_id, grp) IN (SELECT event_id, grp FROM heddle_report WHERE ${isOver})`,
+  )
+  await tx.execute(`DELETE FROM heddle_report WHERE ${isOver}`)
+}
