@@ -85,7 +85,7 @@ export type {
 export type { CronOptions, JobInfo, JobOptions, JobRun, Scheduler } from './contracts/scheduler.ts'
 export type { Json, State } from './contracts/state.ts'
 export type { HookSetup, Tool, ToolRuntime, Tools, ToolsIn } from './contracts/tool.ts'
-export { DbError, type DbErrorKind, HeddleError, Unrecoverable } from './core/errors/catalogue.ts'
+export { DbError, type DbErrorKind, HeddleError, RetryLater, Unrecoverable } from './core/errors/catalogue.ts'
 export { type PluginPlace, pluginPlace, type SourceLine, sourceAround } from './core/errors/places.ts'
 export { HttpError, type HttpErrorOptions } from './core/http/http-error.ts'
 export { networkOf } from './core/http/network.ts'

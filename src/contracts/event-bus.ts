@@ -95,6 +95,15 @@ export type LostReason = 'timeout' | 'cancelled' | 'stopped' | 'moved'
 
 export type Subscriber = (data: Payload, event: EventMeta, tx?: Tx) => unknown | Promise<unknown>
 
+export interface EventLimit {
+  /** From 1 to 1,000,000. */
+  max: number
+  /** From 10 to 2,592,000,000 (30 days). */
+  perMs: number
+  /** 1 to 200 of the characters of event names. Default: the limit is the subscriber's own. */
+  name?: string
+}
+
 export interface SubscribeOptions {
   /** Further attempts after the first one failed, unless it threw an `Unrecoverable`. Default 0. */
   retries?: number
@@ -112,6 +121,11 @@ export interface SubscribeOptions {
    * goes on. From 1 to 1,000,000; default: no limit.
    */
   concurrency?: number
+  /**
+   * How often handlers of the group begin, over all processes that share a PostgreSQL database, else in this one: at most `max` in any `perMs`
+   * milliseconds. Several at once all hold. Subscribers with a limit of the same `name` share it. Not with `broadcast`.
+   */
+  limit?: EventLimit | readonly EventLimit[]
   /**
    * What becomes of the events that follow a dead letter with the same `key`. With `'skip'` they go on. With `'park'` they wait for it: when it is
    * deleted they go on; when it is replayed it is handled first, then they in their order; when it fails again they go on waiting. Not with

@@ -216,6 +216,7 @@ export interface RequestWatcher {
 /** What happened to an attempt at a delivery; `atMs` is in milliseconds since the epoch. */
 export type DeliveryEvent =
   | { readonly name: 'retry'; readonly atMs: number; readonly attempt: number; readonly delayMs: number }
+  | { readonly name: 'put_off'; readonly atMs: number; readonly delayMs: number }
   | { readonly name: 'thread_death'; readonly atMs: number; readonly deaths: number; readonly plugin: string | null }
   | { readonly name: 'dead_letter'; readonly atMs: number; readonly attempts: number }
   | { readonly name: 'handed_over' | 'taken_over' | 'tool_away' | 'cancelled'; readonly atMs: number }

@@ -11,6 +11,7 @@ import type { ThreadKernel } from '../runtime/kernel/thread.ts'
 import { asBytes, type EventFrame } from '../transport/frames/event-frame.ts'
 import { Durable } from './event-store/durable.ts'
 import { SYSTEM_PROCESSES } from './event-store/process-identity.ts'
+import { askLimits } from './event-store/shared-limits.ts'
 import { StoreWriter } from './event-store/store-writer.ts'
 import { StoredDeadLetters } from './event-store/stored-dead-letters.ts'
 import type { SubscriberThread } from './events/consumer.ts'
@@ -108,6 +109,9 @@ export function assembleEvents(
     maxNames: settings.eventBusMaxNames,
     isStoreCrowded: () => threadStore.isCrowded,
     waitsForTools: settings.eventBusWaitForTools,
+    // Until its tables are there, who else is there is not known.
+    askLimits: (limits, wanted) =>
+      threadStore.isOnServer ? threadStore.opened().then(() => askLimits(threadStore.database, limits, wanted)) : null,
     onQuarantine: (isWanted) => lanes.quarantine.want(isWanted),
     onQuarantineUsed: () => lanes.quarantine.renew(),
     log: (level, message, fields) => log(level, message, 'event_bus', fields),

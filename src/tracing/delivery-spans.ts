@@ -90,6 +90,8 @@ function attributesOf(event: DeliveryEvent): SpanAttributes {
   switch (event.name) {
     case 'retry':
       return { [ATTR.EVENT_ATTEMPT]: event.attempt, [ATTR.RETRY_DELAY]: Math.round(event.delayMs) }
+    case 'put_off':
+      return { [ATTR.RETRY_DELAY]: Math.round(event.delayMs) }
     case 'thread_death':
       return { [ATTR.EVENT_DEATHS]: event.deaths }
     case 'dead_letter':

@@ -279,8 +279,8 @@ export const PLANTED: readonly Planted[] = [
   {
     what: 'what a full ring refused is taken for sent',
     file: 'hub.ts',
-    text: 'if (!instance.thread.send(id, event)) return false',
-    instead: 'instance.thread.send(id, event)',
+    text: 'if (!instance.thread.send(id, event)) {',
+    instead: 'if (!instance.thread.send(id, event) && isLimited) {',
   },
   {
     what: 'what waits for a subscriber that has left is kept',

@@ -194,6 +194,33 @@ export class Unrecoverable extends Error {
   override name = 'Unrecoverable'
 }
 
+/** The longest that an event may be put off. */
+const LATER_MAX_MS = 30 * 86_400_000
+
+/**
+ * Thrown by a subscriber, it puts the event off: it is delivered again after that time, and no attempt is counted. For a partner that answers 429.
+ * What counts is the value that was thrown, as with `Unrecoverable`.
+ */
+export class RetryLater extends Error {
+  override name = 'RetryLater'
+  /** Milliseconds. */
+  readonly ms: number
+  /** The subscriber gets no other event meanwhile. */
+  readonly all: boolean
+
+  /**
+   * @param ms from 1 to 2,592,000,000 (30 days)
+   * @throws EVENT_OPTIONS_INVALID
+   */
+  constructor(ms: number, { all = false, message }: { all?: boolean; message?: string } = {}) {
+    super(message ?? `Put off by ${ms} ms`)
+    if (!(typeof ms === 'number' && ms >= 1 && ms <= LATER_MAX_MS))
+      throw new HeddleError('EVENT_OPTIONS_INVALID', `RetryLater takes 1 to ${LATER_MAX_MS} ms, got ${String(ms)}`)
+    this.ms = Math.ceil(ms)
+    this.all = all === true
+  }
+}
+
 /** Why a statement failed; the same on every database. */
 export type DbErrorKind =
   | 'unique_violation'
@@ -232,6 +259,8 @@ export interface WireError {
   unrecoverable?: true
   /** Only of a subscriber whose delivery waits until a tool is back. */
   away?: true
+  /** Only of a subscriber that threw a `RetryLater`. */
+  later?: { ms: number; all: boolean }
 }
 
 export function toWire(thrown: unknown): WireError {

@@ -10,6 +10,8 @@ const CHANNEL = 'heddle_log'
 const GATHER_MS = 5
 /** With more names than this, the others read all groups. A notification holds 8,000 bytes. */
 const NAMES_MAX = 64
+/** Subscribers that are held back, of one notification. */
+const HELD_MAX = 8
 /** Answers of one notification. */
 const ANSWERS_MAX = 32
 
@@ -27,6 +29,8 @@ export interface News {
   cancels?: boolean
   /** Reports of these events are stored; null: of more. */
   reports?: readonly string[] | null
+  /** Subscribers that are to get nothing for some time, milliseconds. */
+  held?: readonly [event: string, group: string, ms: number][]
   /** What members have had of such events. */
   answers?: readonly CancelAnswer[]
 }
@@ -57,6 +61,7 @@ export class Doorbell {
   #cancels = false
   #answers: CancelAnswer[] = []
   readonly #reports = new Set<string>()
+  #held: [string, string, number][] = []
   #isTelling = false
   #stop: (() => void) | null = null
 
@@ -104,6 +109,11 @@ export class Doorbell {
     this.#tell()
   }
 
+  heldBack(event: string, group: string, ms: number): void {
+    this.#held = [...this.#held.filter(([name, of]) => name !== event || of !== group), [event, group, ms]]
+    this.#tell()
+  }
+
   reported(id: string): void {
     this.#reports.add(id)
     this.#tell()
@@ -119,7 +129,8 @@ export class Doorbell {
     await this.#notify()
     this.#isTelling = false
     const isNew = this.#events.size > 0 || this.#dueMs > 0 || this.#members || this.#deadLetters
-    if (isNew || this.#cancels || this.#answers.length > 0 || this.#reports.size > 0) this.#tell()
+    if (isNew || this.#cancels || this.#answers.length > 0 || this.#reports.size > 0 || this.#held.length > 0)
+      this.#tell()
   }
 
   /** Notifies the others at once that this member leaves. */
@@ -138,6 +149,7 @@ export class Doorbell {
       letters: this.#deadLetters,
       ...(this.#cancels ? { cancels: true } : {}),
       ...(this.#reports.size === 0 ? {} : { reports: this.#reports.size > NAMES_MAX ? null : [...this.#reports] }),
+      ...(this.#held.length === 0 ? {} : { held: this.#held.splice(0, HELD_MAX) }),
       ...(this.#answers.length > 0 ? { answers: this.#answers.splice(0, ANSWERS_MAX) } : {}),
     }
     this.#events.clear()

@@ -167,6 +167,7 @@ export class EventStore {
       clock,
       memory: log.memory,
       maxStored,
+      heldBack: (...of) => members?.doorbell.heldBack(...of),
       onHere: (group) => (members === null ? this.#retry(() => this.#take(group)) : this.#share(group)),
       onNew: () => {
         log.memory.subscribing()
@@ -370,6 +371,7 @@ export class EventStore {
       onDue: (dueMs) => (dueMs > 0 ? this.#due.add(dueMs) : this.#retry(() => this.#due.again())),
       cancels: () => this.cancels,
       reported: (ids) => this.#options.reported(ids),
+      heldBack: (...of) => this.#options.hub.holdBack(...of),
       onLost: () => this.#lost(),
       report,
     })

@@ -52,6 +52,8 @@ export interface GroupsParts {
   /** EVENT_BUS_MAX_STORED. */
   maxStored: number
   /** Called when the rows of a group are to be read. */
+  /** Tells other processes that a subscriber is to get nothing for some time. */
+  heldBack: (event: string, group: string, ms: number) => void
   onHere: (group: Group) => void
   /** Called for groups not stored yet. */
   onNew: () => void
@@ -157,6 +159,10 @@ export class Groups implements GroupWatcher {
   }
 
   // ── subscribers that come and go ──────────────────────────────────────────
+
+  heldBack(event: string, group: string, ms: number): void {
+    this.#parts.heldBack(event, group, ms)
+  }
 
   /** @param isForGood it has unsubscribed: no rows are kept for it */
   left(event: string, name: string, isForGood: boolean): void {

@@ -39,6 +39,8 @@ export interface MembershipParts {
   /** Called with the time of a waiting row, milliseconds since the epoch; 0: unknown, look again. */
   onDue: (dueMs: number) => void
   /** Called when others may have taken events back, with what they answer. */
+  /** A subscriber is to get nothing for some time, milliseconds. */
+  heldBack: (event: string, group: string, ms: number) => void
   /** Reports of events are stored. @param ids null: of any */
   reported: (ids: readonly string[] | null) => void
   cancels: () => Pick<StoredCancels, 'look' | 'answered'>
@@ -128,10 +130,11 @@ export class Membership {
     else this.doorbell.events(event)
   }
 
-  #hear({ events, dueMs, members, letters, cancels = false, answers = [], reports = [] }: News): void {
+  #hear({ events, dueMs, members, letters, cancels = false, answers = [], reports = [], held = [] }: News): void {
     const reader = this.#parts.reader()
     if (cancels) void this.#lookAtCancels()
     if (reports === null || reports.length > 0) this.#parts.reported(reports)
+    for (const [event, group, ms] of held) this.#parts.heldBack(event, group, ms)
     for (const answer of answers) this.#parts.cancels().answered(answer)
     if (dueMs > 0) this.#parts.onDue(dueMs)
     if (events === null) reader.rangAll()

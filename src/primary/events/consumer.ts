@@ -1,11 +1,12 @@
 // Subscribers, events and deliveries as the hub knows them.
-import type { LostReason, SubscribeOptions } from '../../contracts/event-bus.ts'
+import type { EventLimit, LostReason, SubscribeOptions } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import type { DeliverySpan, TraceContext, TraceScope } from '../../contracts/tracing.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { DeliveryState } from './delivery-state.ts'
+import type { RateLimit } from './rate-window.ts'
 
 /** A thread that runs subscribers. */
 export interface SubscriberThread {
@@ -221,6 +222,8 @@ export interface GroupWatcher {
   isKnown(event: string, group: string): boolean
   /** The last instance is gone. @param isForGood true when it has unsubscribed */
   left(event: string, group: string, isForGood: boolean): void
+  /** Its handler has put off all of its events, milliseconds. */
+  heldBack?(event: string, group: string, ms: number): void
   /** The recipients of an event have changed. */
   changed?(event: string): void
 }
@@ -269,6 +272,8 @@ export class Consumer {
   parks = false
   /** Maximum number of deliveries of one queue in flight. */
   concurrency = Number.POSITIVE_INFINITY
+  /** How often its handlers begin; empty: no limit. */
+  limits: readonly RateLimit[] = []
   readonly instances: SubscriberInstance[] = []
   /** Its instances in the quarantine lane, for suspects. */
   readonly quarantineInstances: SubscriberInstance[]
@@ -283,6 +288,8 @@ export class Consumer {
   isGone = false
   /** True when all its instances subscribed after their plugins had booted. */
   isTemporary = true
+  /** Until then it gets nothing, by the steady clock. */
+  heldUntilMs = 0
   /** Set during an outage of a tool it needs. */
   outage: Outage | null = null
   readonly queue: DeliveryQueue = new DeliveryQueue(this, null)
@@ -306,6 +313,13 @@ export class Consumer {
     this.broadcast = options.broadcast ?? SUBSCRIBER_DEFAULTS.broadcast
     this.parks = options.onDead === 'park'
     this.concurrency = options.concurrency ?? Number.POSITIVE_INFINITY
+    // Names of events and groups have no blank.
+    const limits = (options.limit ?? []) as readonly EventLimit[]
+    this.limits = limits.map(({ max, perMs, name }, n) => ({
+      max,
+      perMs,
+      name: name ?? `${this.event} ${this.group} ${n}`,
+    }))
   }
 
   addInstance(instance: SubscriberInstance): void {

@@ -39,6 +39,7 @@ import {
   UnansweredDeliveries,
   WaitingQueues,
 } from './queues.ts'
+import { type AskShared, RateLimits } from './rate-limits.ts'
 import { type RecordLog, Records } from './records.ts'
 import { type Topic, Topology } from './topology.ts'
 import { Uniques } from './uniques.ts'
@@ -60,6 +61,8 @@ export interface HubOptions {
   maxNames?: number
   /** True when the event store is too full for new work. Default: never. */
   isStoreCrowded?: () => boolean
+  /** Asks the limits that processes share. Default: this process alone counts. */
+  askLimits?: AskShared
   /** EVENT_BUS_WAIT_FOR_TOOLS. Default true. */
   waitsForTools?: boolean
   /** Called with true when there are suspects to try in a quarantine lane, and with false when none are left. */
@@ -96,6 +99,7 @@ export class Hub implements DeliverySink {
   readonly #delayed: DelayQueue
   readonly #unanswered: UnansweredDeliveries
   readonly #outages: Outages
+  readonly #limits: RateLimits
   readonly #quarantine: Quarantine
   readonly #sweepTimer: Timer
   /** Time limits of open requests. */
@@ -121,6 +125,11 @@ export class Hub implements DeliverySink {
       blockedKeys: this.blockedKeys,
       hasConsumer: (event, group) => this.hasConsumer(event, group),
       deliver: (event, group) => this.take(event, [{ ...NEW_SHARE, group }]),
+    })
+    this.#limits = new RateLimits({
+      clock: options.clock,
+      askShared: (...of) => options.askLimits?.(...of) ?? null,
+      changed: () => this.subscribersChanged(),
     })
     this.#quarantine = new Quarantine({
       send: (delivery, instance) => this.#send(delivery, instance),
@@ -494,7 +503,7 @@ export class Hub implements DeliverySink {
       this.#finish(delivery, 'The thread that was to handle the request is gone')
       return true
     }
-    if (!delivery.queue.hasRoom) return false
+    if (!delivery.queue.hasRoom || this.#isHeldBack(consumer)) return false
     const instance = only ?? consumer.pickInstance()
     if (instance === null || instance.isPaused || !instance.thread.hasRoom) return false
     // A delivery started in time is finished, retries included.
@@ -532,11 +541,17 @@ export class Hub implements DeliverySink {
   #send(delivery: Delivery, instance: SubscriberInstance): boolean {
     const { event } = delivery
     if (event.source?.mayBegin?.(delivery) === false) return false
+    const { consumer } = delivery
+    const isLimited = consumer.limits.length > 0
+    if (isLimited && !this.#limits.take(consumer)) return false
     const id = this.#unanswered.nextId()
     this.trace.sending(delivery)
     event.subscriber = instance.subscriberIndex
     event.attempt = event.requester === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
-    if (!instance.thread.send(id, event)) return false
+    if (!instance.thread.send(id, event)) {
+      if (isLimited) this.#limits.back(consumer)
+      return false
+    }
     if (event.unique !== null) this.#uniques.begun(delivery)
     event.source?.begun?.(delivery)
     this.#unanswered.add(delivery, id, instance)
@@ -594,7 +609,10 @@ export class Hub implements DeliverySink {
     const delivery = this.#answered(deliveryId)
     if (delivery !== undefined) {
       if (error.away) this.#awaitTool(delivery, error.message)
-      else {
+      else if (error.later !== undefined) {
+        this.#toolIsThere(delivery)
+        this.#putOff(delivery, error.message, error.later)
+      } else {
         this.#toolIsThere(delivery)
         this.#fail(delivery, error.message, error.unrecoverable ? 'unrecoverable' : 'once')
       }
@@ -656,11 +674,7 @@ export class Hub implements DeliverySink {
       delivery.error = error
       const delayMs = retryDelayMs(attempt, consumer.backoffMs, this.#options.chance.fraction)
       this.trace.note(delivery, { name: 'retry', attempt: delivery.attempt, delayMs })
-      const dueMs = Math.ceil(this.clock.nowMs() + delayMs)
-      const mayLeave = event.key === null && delivery.queue.instance === null && delivery.deaths === 0
-      if (event.source?.retrying?.(delivery, dueMs, mayLeave)) return this.#leave(delivery)
-      if (!this.#delayed.delayRetry(delivery, delayMs, this.#enqueue)) this.#finish(delivery, SUBSCRIBER_GONE, false)
-      return
+      return this.#tryAgain(delivery, delayMs)
     }
     // The current attempt ended with its thread, as earlier ones did.
     const attempts = failure === 'poison' ? attempt - 1 + delivery.deaths : attempt
@@ -692,6 +706,37 @@ export class Hub implements DeliverySink {
     become(delivery, 'ended')
     this.#budget.release(delivery)
     this.#keys.finished(delivery)
+  }
+
+  /** Its handler wants it later: no attempt is counted. */
+  #putOff(delivery: Delivery, error: string, { ms, all }: { ms: number; all: boolean }): void {
+    const { consumer } = delivery
+    delivery.instance = null
+    delivery.error = error
+    this.trace.note(delivery, { name: 'put_off', delayMs: ms })
+    if (all) {
+      this.holdBack(consumer.event, consumer.group, ms)
+      this.groups?.heldBack?.(consumer.event, consumer.group, ms)
+    }
+    this.#tryAgain(delivery, ms)
+  }
+
+  /** A subscriber gets nothing for some time. */
+  holdBack(event: string, group: string, ms: number): void {
+    const consumer = this.#topology.consumer(event, group)
+    if (consumer !== undefined) consumer.heldUntilMs = Math.max(consumer.heldUntilMs, this.clock.steadyMs() + ms)
+  }
+
+  #isHeldBack({ heldUntilMs }: Consumer): boolean {
+    return heldUntilMs !== 0 && heldUntilMs > this.clock.steadyMs()
+  }
+
+  #tryAgain(delivery: Delivery, delayMs: number): void {
+    const { event } = delivery
+    const dueMs = Math.ceil(this.clock.nowMs() + delayMs)
+    const mayLeave = event.key === null && delivery.queue.instance === null && delivery.deaths === 0
+    if (event.source?.retrying?.(delivery, dueMs, mayLeave)) return this.#leave(delivery)
+    if (!this.#delayed.delayRetry(delivery, delayMs, this.#enqueue)) this.#finish(delivery, SUBSCRIBER_GONE, false)
   }
 
   #sweep(): void {
@@ -840,6 +885,7 @@ export class Hub implements DeliverySink {
     for (const timer of this.#requestTimers) this.clock.cancel(timer)
     this.clock.cancel(this.#sweepTimer)
     this.#delayed.close()
+    this.#limits.close()
     this.trace.close()
   }
 }

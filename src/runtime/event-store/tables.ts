@@ -59,7 +59,8 @@ function effectTables(dialect: 'sqlite' | 'postgres'): string[] {
  * - `heddle_dead`: deliveries that failed for good. With `is_parked` it blocks its key. `original` is the payload before
  *   the edit. A replayed dead letter is a delivery again, `replay_seq`, and its row stays for the outcome: `replay` is `running`, `done`
  *   or `failed`, then with the error and the id of the new dead letter.
- * - `heddle_cancel`: see cancel-rows.ts. `heddle_report`, `heddle_chunk`: see report-rows.ts.
+ * - `heddle_cancel`: see cancel-rows.ts. `heddle_report`, `heddle_chunk`: see report-rows.ts. `heddle_limit`: how much of
+ *   each limit is used, on a server: see rate-window.ts. `at_ms`: when it last was, by the clock of the database.
  * - `heddle_log`: the version of the tables, and whether the last process with the file open ended in order.
  */
 function statements({ dialect }: StoreDatabase): string[] {
@@ -76,6 +77,7 @@ function statements({ dialect }: StoreDatabase): string[] {
     RUNNING_REPLAYS,
     cancelTable(dialect),
     ...REPORT_TABLES,
+    'CREATE TABLE IF NOT EXISTS heddle_limit (name TEXT PRIMARY KEY, state TEXT NOT NULL, at_ms BIGINT NOT NULL)',
     ...effectTables(dialect),
     ...JOB_TABLES,
   ]

@@ -5,7 +5,7 @@ import type { DeliveryFailure, LostReason, Subscription } from '../../contracts/
 import type { Payload } from '../../contracts/events.ts'
 import type { CodeTracing, OpenSpan, Origin, Work } from '../../contracts/tracing.ts'
 import { causality } from '../../core/causality/context.ts'
-import { HeddleError, isAway, toWire, Unrecoverable, type WireError } from '../../core/errors/catalogue.ts'
+import { HeddleError, isAway, RetryLater, toWire, Unrecoverable, type WireError } from '../../core/errors/catalogue.ts'
 import { cutText, isInstance, messageWithCauses } from '../../core/errors/description.ts'
 import { Reminder } from '../../core/schedule/repeating-task.ts'
 import { isThenable } from '../../core/schedule/waiting.ts'
@@ -23,6 +23,7 @@ export function deliveryError(thrown: unknown): WireError {
   wire.message = shown(messageWithCauses(thrown))
   if (wire.stack !== undefined) wire.stack = shown(wire.stack)
   if (isInstance(thrown, Unrecoverable)) wire.unrecoverable = true
+  if (isInstance(thrown, RetryLater)) wire.later = { ms: thrown.ms, all: thrown.all }
   return wire
 }
 
@@ -319,8 +320,11 @@ export class EventServer implements DeliveryPort {
     if (subscription === undefined) return sink.failed(deliveryId, error)
     const { name: plugin } = subscription.owner
     const { id, event, requestId } = frame
-    // A request for a reply does not wait for a tool.
-    const mayWait = this.#waitsForTools && (frame.attempt & WANTS_REPLY) === 0 && error.unrecoverable !== true
+    // A request for a reply waits for nobody.
+    const isRequest = (frame.attempt & WANTS_REPLY) !== 0
+    if (isRequest) delete error.later
+    if (error.later !== undefined) return sink.failed(deliveryId, error)
+    const mayWait = this.#waitsForTools && !isRequest && error.unrecoverable !== true
     if (mayWait && isAway(thrown)) error.away = true
     if (error.away && !this.#away.isDue(String(frame.subscriber))) return sink.failed(deliveryId, error)
     if (error.away || (attempt <= retries && error.unrecoverable !== true)) {

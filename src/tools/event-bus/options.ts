@@ -1,4 +1,10 @@
-import type { DeadLetterFilter, DeadLetterPage, FollowOptions, SubscribeOptions } from '../../contracts/event-bus.ts'
+import type {
+  DeadLetterFilter,
+  DeadLetterPage,
+  EventLimit,
+  FollowOptions,
+  SubscribeOptions,
+} from '../../contracts/event-bus.ts'
 import type { CancelFilter, PublishOptions } from '../../contracts/events.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
@@ -6,6 +12,9 @@ import { SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
 // The longest wait that Node's timers take: 24.8 days.
 const MAX_MS = 2_147_483_647
 const MAX_RETRIES = 1000
+const MAX_LIMITS = 8
+const MIN_PER_MS = 10
+const MAX_PER_MS = 30 * 86_400_000
 const MIN_RESULT_MS = 1000
 const MAX_RESULT_MS = 30 * 86_400_000
 const MAX_CONCURRENCY = 1_000_000
@@ -124,6 +133,7 @@ export function checkSubscribeOptions(options: unknown): SubscribeOptions {
     group,
     concurrency,
     resultMs,
+    limit,
   } = given
   checkRange('retries', retries, 0, MAX_RETRIES)
   checkRange('backoffMs', backoffMs, 0, MAX_MS)
@@ -144,9 +154,34 @@ export function checkSubscribeOptions(options: unknown): SubscribeOptions {
   if (group !== undefined && !(typeof group === 'string' && NAME.test(group))) {
     throw invalid(`group must be ${NAME_WANTED}`, group)
   }
+  const limits = limit === undefined ? undefined : checkLimits(limit)
+  if (limits !== undefined && broadcast)
+    throw refused('limit and broadcast cannot be combined: every thread gets every event')
   const parking = onDead === 'park' ? { onDead } : {}
   const always = { retries, backoffMs, timeoutMs, broadcast }
-  return defined({ ...always, group, concurrency, resultMs, transaction: transaction || undefined, ...parking })
+  return defined({
+    ...always,
+    group,
+    concurrency,
+    resultMs,
+    limit: limits,
+    transaction: transaction || undefined,
+    ...parking,
+  })
+}
+
+function checkLimits(given: unknown): EventLimit[] {
+  const limits = Array.isArray(given) ? (given as unknown[]) : [given]
+  if (limits.length === 0 || limits.length > MAX_LIMITS)
+    throw invalid(`limit must be { max, perMs }, or a list of 1 to ${MAX_LIMITS} of them`, given)
+  return limits.map((each) => {
+    const { max, perMs, name } = asObject<EventLimit>(each)
+    if (max === undefined || perMs === undefined) throw invalid('limit must be { max, perMs }', each)
+    checkRange('limit.max', max, 1, MAX_CONCURRENCY)
+    checkRange('limit.perMs', perMs, MIN_PER_MS, MAX_PER_MS)
+    if (name !== undefined && !isEventName(name)) throw invalid(`limit.name must be ${NAME_WANTED}`, name)
+    return defined({ max, perMs, name })
+  })
 }
 
 /** @returns the timeout in milliseconds */
