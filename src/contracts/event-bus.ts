@@ -339,6 +339,8 @@ export interface BusTransport {
 /** How it stands with an event. */
 export interface FollowState {
   version: string
+  /** The process stops: who follows goes on in another one. */
+  isStopping?: true
   /** By subscriber. `lastN`: number of its last chunk. */
   subscribers: (Omit<FollowedEvent, 'id' | 'chunk' | 'missed'> & { lastN: number })[]
 }

@@ -109,6 +109,7 @@ async function stopInOrder(
   const hurryMs = deadlineMs - Math.min(HURRY_MAX_MS, shutdownTimeoutMs * CLOSING_SHARE)
   const reportEnd = reportDrain(parts, fateOfEvents, deadlineMs)
   toolBooter.stop()
+  events.durable.followed.stop()
   recorders.tracing?.hurry()
   progress.step = () => namesOf(worksOf(parts), hub.queued, unreadOf(parts)) ?? 'clients to close their connections'
   await listener.drain(Math.min(LINGER_MAX_MS, shutdownTimeoutMs * 0.3))

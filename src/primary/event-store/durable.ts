@@ -28,7 +28,7 @@ export class Durable {
       clock: log.clock,
       database: () => (log.hasDatabase && log.memory.isOpen ? log.database : null),
       index: this.#index,
-      isCancelled: (event) => this.#store?.cancels.isTakenBack(event) === true,
+      isCancelled: (event, seq) => this.#store?.cancels.isTakenBack(event, seq) === true,
     })
   }
 

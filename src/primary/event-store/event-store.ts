@@ -145,7 +145,7 @@ export class EventStore {
       report('ERROR', `EVENT_STORE_BROKEN ${++this.#broken}: ${message}`, { code: 'EVENT_STORE_BROKEN' })
       if (slot !== undefined) members?.slots.lose(slot)
     }
-    const isCancelled = (row: StoredDelivery): boolean => this.cancels.has(row)
+    const isCancelled = (row: StoredDelivery): boolean => this.cancels.has(row, this.reader.readMs)
     const parts = { hub, reader: this.reader, settler: this.#settler, clock, deathsOf, onBroken, isCancelled }
     this.hand = new Hand({
       ...parts,

@@ -1,6 +1,6 @@
 // What the database knows of events that are followed.
 import type { FollowState } from '../../contracts/event-bus.ts'
-import type { StoreDatabase } from '../../runtime/event-store/database.ts'
+import { CLOCK_MS, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import { keyIn } from '../../runtime/event-store/event-columns.ts'
 import { uniqueIn } from '../../runtime/event-store/unique-rows.ts'
 import type { Meant } from '../../runtime/events/cancelling.ts'
@@ -14,6 +14,8 @@ const LIST = {
 } as const
 /** Rows before one that waits, at most. */
 const PLACES = 1000
+/** A handler that is at work has reported in this time, as far as is known, milliseconds. */
+const SILENT_MS = 60_000
 /** Groups whose places are read at a time. */
 const PLACED_GROUPS = 16
 
@@ -38,7 +40,8 @@ interface ReportRow {
   progress: string
   result: string | null
   last_n: number
-  until_ms: number
+  outcome: 'done' | 'cancelled' | null
+  age_ms: number
 }
 
 interface DeadRow {
@@ -52,7 +55,7 @@ export interface Found {
   /** By event and subscriber. */
   readonly subscribers: Map<string, Map<string, Subscriber>>
   /** Of those with rows: by what they may be taken back. */
-  readonly meant: Map<string, Meant>
+  readonly meant: Map<string, Meant & { seq: number }>
 }
 
 /** How it stands with events. Whether a handler is at work is not known here. */
@@ -66,7 +69,7 @@ export async function readFollowed(db: StoreDatabase, ids: readonly string[]): P
     params,
   )
   const reports = await db.query<ReportRow & Record<string, never>>(
-    `SELECT event_id, grp, attempt, progress, result, last_n, until_ms FROM heddle_report WHERE event_id IN (${list})`,
+    `SELECT event_id, grp, attempt, progress, result, last_n, outcome, ${CLOCK_MS[db.dialect]} - at_ms AS age_ms FROM heddle_report WHERE event_id IN (${list})`,
     params,
   )
   const dead = await db.query<DeadRow & Record<string, never>>(
@@ -90,24 +93,25 @@ export async function readFollowed(db: StoreDatabase, ids: readonly string[]): P
     found.get(row.event_id)!.set(name, waiting(row, name, report, places))
   }
   const meant = new Map(
-    rows.map(({ event_id, event, key, uniq }) => [
+    rows.map(({ event_id, event, key, uniq, seq }) => [
       event_id,
-      { id: event_id, event, key: keyIn(key), unique: uniqueIn(uniq) },
+      { id: event_id, event, key: keyIn(key), unique: uniqueIn(uniq), seq: Number(seq) },
     ]),
   )
   return { subscribers: found, meant }
 }
 
-function ofReport({ grp, attempt, progress, result, last_n, until_ms }: ReportRow): Subscriber {
+function ofReport({ grp, attempt, progress, result, last_n, outcome, age_ms }: ReportRow): Subscriber {
   const [done, of, note] = progress === '' ? [] : (JSON.parse(progress) as [number, number, string | null])
+  // Without a row, and without an end: something else than the event store carries it, or it was deleted.
+  const state = outcome ?? (Number(age_ms) < SILENT_MS ? 'running' : 'cancelled')
   return {
     subscriber: grp,
-    // Without a row it has ended.
-    state: 'done',
+    state,
     attempt: Number(attempt),
     ...(done === undefined ? {} : { done, of: of! }),
     ...(typeof note === 'string' ? { note } : {}),
-    ...(Number(until_ms) > 0 && result !== null ? { result: JSON.parse(result) as unknown } : {}),
+    ...(outcome === 'done' && result !== null ? { result: JSON.parse(result) as unknown } : {}),
     lastN: Number(last_n),
   }
 }

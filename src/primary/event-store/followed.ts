@@ -17,6 +17,8 @@ const LOOK_MS = 1000
 const ANSWER_MS = 15_000
 /** What was read since then is current, milliseconds: afterwards it is told of changes only while somebody waits for them. */
 const FRESH_MS = 50
+/** The outcome of a delivery is stored within this time, as a rule, milliseconds. */
+const STORED_MS = 5000
 /** Changes are gathered so long, milliseconds. */
 const GATHER_MS = 5
 /** An event of which nothing is known is looked for so long: it may be on its way, milliseconds. */
@@ -25,6 +27,11 @@ const UNKNOWN_MS = 2000
 const FORGOTTEN_MS = 60_000
 /** Events that are followed in a process. */
 const FOLLOWED_MAX = 10_000
+
+/** The outcome of a delivery, and when it was known, by the steady clock. */
+interface Ended extends Subscriber {
+  readonly atMs: number
+}
 
 interface Waiter {
   readonly seen: string
@@ -37,9 +44,9 @@ interface Followed {
   readonly id: string
   state: FollowState
   /** Outcomes of deliveries that have ended in this process. */
-  readonly ended: Map<string, Subscriber>
+  readonly ended: Map<string, Ended>
   /** As its rows have told; null: it had none. */
-  meant: Meant | null
+  meant: (Meant & { seq: number }) | null
   readonly waiters: Set<Waiter>
   readonly sinceMs: number
   readMs: number
@@ -53,7 +60,7 @@ export interface FollowedEventsParts {
   database: () => StoreDatabase | null
   index: EventIndex
   /** True for an event that was taken back. */
-  isCancelled: (event: Meant) => boolean
+  isCancelled: (event: Meant, seq: number) => boolean
 }
 
 export class FollowedEvents {
@@ -64,6 +71,7 @@ export class FollowedEvents {
   /** idle ──► gathering ──► reading ──► idle */
   #state: 'idle' | 'gathering' | 'reading' = 'idle'
   #lookTimer: Timer | undefined
+  #isStopping = false
 
   constructor(parts: FollowedEventsParts) {
     this.#parts = parts
@@ -72,6 +80,7 @@ export class FollowedEvents {
   /** See `HubServices.followed`. */
   async followed(id: string, seen: string): Promise<FollowState> {
     const { clock } = this.#parts
+    if (this.#isStopping) return { version: seen, subscribers: [], isStopping: true }
     const followed = this.#of(id)
     followed.askedMs = clock.steadyMs()
     const isFresh = clock.steadyMs() - followed.readMs < FRESH_MS
@@ -92,6 +101,7 @@ export class FollowedEvents {
     const { clock, index, hub } = this.#parts
     const known = this.#all.get(id)
     if (known !== undefined) return known
+    if (this.#all.size >= FOLLOWED_MAX) this.#forgetIdle()
     if (this.#all.size >= FOLLOWED_MAX)
       throw new HeddleError('EVENT_BUS_FULL', `${FOLLOWED_MAX} events are followed in this process already`)
     const followed: Followed = {
@@ -111,11 +121,36 @@ export class FollowedEvents {
     return followed
   }
 
+  /** Those that nobody waits for, the first ones first. */
+  #forgetIdle(): void {
+    let left = Math.ceil(FOLLOWED_MAX / 10)
+    for (const { id, waiters } of this.#all.values()) {
+      if (waiters.size > 0) continue
+      this.#all.delete(id)
+      if (--left === 0) return
+    }
+  }
+
+  /** The process stops: those who follow are told, and come back to another one. */
+  stop(): void {
+    this.#isStopping = true
+    for (const followed of this.#all.values())
+      for (const waiter of [...followed.waiters]) this.#answer(followed, waiter)
+  }
+
   /** A delivery in this process has begun, or ended. */
   #changed({ id, subscriber, outcome, attempt, error }: DeliveryChange): void {
     const ended = this.#all.get(id)?.ended
     if (outcome === null) ended?.delete(subscriber)
-    else ended?.set(subscriber, { subscriber, state: outcome, attempt, lastN: 0, ...(error === null ? {} : { error }) })
+    else
+      ended?.set(subscriber, {
+        atMs: this.#parts.clock.steadyMs(),
+        subscriber,
+        state: outcome,
+        attempt,
+        lastN: 0,
+        ...(error === null ? {} : { error }),
+      })
     this.touched(id)
   }
 
@@ -176,7 +211,7 @@ export class FollowedEvents {
 
   #subscribersOf(
     { meant, state }: Followed,
-    ended: ReadonlyMap<string, Subscriber>,
+    ended: ReadonlyMap<string, Ended>,
     stored: ReadonlyMap<string, Subscriber> = new Map(),
     open: ReadonlyMap<string, { isRunning: boolean; attempt: number }> = new Map(),
   ): Subscriber[] {
@@ -188,17 +223,19 @@ export class FollowedEvents {
       else if (all.get(name)?.state !== 'waiting')
         all.set(name, { ...known, subscriber: name, state: 'waiting', attempt })
     }
-    // Its outcome is known here before it is stored.
-    for (const [name, outcome] of ended)
-      if (!open.has(name))
-        all.set(name, {
-          ...outcome,
-          ...withoutState(all.get(name)),
-          state: outcome.state,
-          lastN: all.get(name)?.lastN ?? 0,
-        })
+    // Its outcome is known here before it is stored; later the rows say what has become of it, perhaps in another process.
+    for (const [name, { atMs, ...outcome }] of ended) {
+      const isOld = this.#parts.clock.steadyMs() - atMs > STORED_MS && all.has(name)
+      if (open.has(name) || isOld) continue
+      all.set(name, {
+        ...outcome,
+        ...withoutState(all.get(name)),
+        state: outcome.state,
+        lastN: all.get(name)?.lastN ?? 0,
+      })
+    }
     // What is not there any more has ended elsewhere.
-    const isCancelled = meant !== null && this.#parts.isCancelled(meant)
+    const isCancelled = meant !== null && this.#parts.isCancelled(meant, meant.seq)
     for (const { place: _, at: __, ...before } of state.subscribers)
       if (!all.has(before.subscriber) && before.subscriber !== '')
         all.set(before.subscriber, {
@@ -228,7 +265,8 @@ export class FollowedEvents {
 
   #answer(followed: Followed, waiter: Waiter): void {
     this.#parts.clock.cancel(waiter.timer)
-    if (followed.waiters.delete(waiter)) waiter.resolve(followed.state)
+    if (!followed.waiters.delete(waiter)) return
+    waiter.resolve(this.#isStopping ? { ...followed.state, isStopping: true } : followed.state)
   }
 }
 

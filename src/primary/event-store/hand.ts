@@ -225,7 +225,7 @@ export class Hand implements EventSource {
   }
 
   /** Its row is no longer alone. */
-  async begin({ event }: Delivery): Promise<EventFrame | null> {
+  async begin({ event }: Delivery): Promise<(EventFrame & { expiresMs: number }) | null> {
     const held = this.#held.get(event.seq)
     const row = held === undefined ? null : await this.#parts.settler.begin(held.seq, held.slot)
     if (row === null) return null
@@ -233,7 +233,8 @@ export class Hand implements EventSource {
       const now = frameOf({ ...row, id: event.id, event: event.event, key: null })
       const { subscriber, attempt, key } = event
       const unique = { ...event.unique!, while: 'running' as const }
-      return { ...now, subscriber, attempt, key, unique, payload: bytesOf(now.payload) }
+      const { expiresMs } = row
+      return { ...now, subscriber, attempt, key, unique, payload: bytesOf(now.payload), expiresMs }
     } catch {
       // Others have written it: as a row that is read, it is quarantined.
       return null

@@ -71,6 +71,7 @@ interface Trial {
   readonly row: StoredDelivery
   readonly state: KeyState
   readonly last: number
+  readonly readMs: number
 }
 
 function keyStateOf({ keys }: Cursor, { event }: StoredDelivery): { state: KeyState; last: number } {
@@ -86,6 +87,8 @@ function keyStateOf({ keys }: Cursor, { event }: StoredDelivery): { state: KeySt
 export class Reader {
   readonly load: Load = { deliveries: 0, bytes: 0, settling: 0 }
   readonly parked: Parked = { keys: 0, rows: 0 }
+  /** When the rows being given were read, by the steady clock. */
+  readMs = 0
   readonly #parts: ReaderParts
   readonly #cursors = new Map<number, Cursor>()
   readonly #byEvent = new Map<string, Cursor[]>()
@@ -306,9 +309,11 @@ export class Reader {
     cursor.state = 'read'
     const { after, version } = cursor
     cursor.reading = after
+    const readMs = this.#parts.clock.steadyMs()
     const { rows: page, readTo } = await this.#parts.store.readGroup(cursor.group.id, after, limit)
     // A row has returned meanwhile, or this process has got slots: the page may have rows that follow what it lacks.
     const isStale = cursor.version !== version
+    this.readMs = readMs
     const { taken, suspect } = isStale ? { taken: 0, suspect: null } : this.#take(cursor, page)
     cursor.reading = 0
     const last = suspect ?? page[taken - 1]
@@ -328,9 +333,11 @@ export class Reader {
 
   async #readKey(cursor: Cursor, key: Key, limit: number): Promise<number> {
     const { last } = key
+    const readMs = this.#parts.clock.steadyMs()
     const page = await this.#parts.store.readKey(cursor.group.id, keyColumnOf(key.key)!, last, limit)
     // A row has returned meanwhile, or is replayed: the page may lack it.
     if (key.last !== last) return page.length
+    this.readMs = readMs
     const { taken, suspect } = this.#take(cursor, page, key)
     if (suspect !== null) this.#try(cursor, suspect)
     // One of its deliveries may have become a dead letter meanwhile.
@@ -377,7 +384,8 @@ export class Reader {
   #try(cursor: Cursor, row: StoredDelivery): void {
     cursor.state = 'trying'
     this.#due.delete(cursor)
-    if (this.#trials.push({ cursor, row, ...keyStateOf(cursor, row) }) === 1) void this.#runTrials()
+    if (this.#trials.push({ cursor, row, readMs: this.readMs, ...keyStateOf(cursor, row) }) === 1)
+      void this.#runTrials()
   }
 
   /** Runs them one after another, of all groups: a crash then has one possible cause. */
@@ -401,13 +409,14 @@ export class Reader {
   }
 
   /** @returns false if it was not handed out */
-  async #runTrial({ cursor, row, state, last }: Trial): Promise<boolean> {
+  async #runTrial({ cursor, row, state, last, readMs }: Trial): Promise<boolean> {
     const { clock, isInHand } = this.#parts
     const noted = await this.#parts.note(row)
     if (!this.#isHere(cursor) || isInHand(row.seq) || this.#state === 'ended') return false
     // A dead letter may block its key by now, or an earlier row of the key may be next.
     const key = keyStateOf(cursor, row)
     if (key.state !== state || key.last < last) return false
+    this.readMs = readMs
     this.#give(cursor, noted)
     const isOver = (): boolean => this.#state === 'ended' || this.#parts.isTried(row.seq)
     await until(isOver, clock.steadyMs() + TRIED_MS, { clock })

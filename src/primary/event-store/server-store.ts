@@ -6,7 +6,7 @@ import { type EventColumns, envelopeOf, keyColumnOf, keyIn } from '../../runtime
 import { arrayOf, deleteRowsOf } from '../../runtime/event-store/server-changes.ts'
 import { unassignedOf } from '../../runtime/event-store/server-rows.ts'
 import { IS_DRAWING, MEMBER_THREADS, SLOTS, slotOf } from '../../runtime/event-store/server-tables.ts'
-import { IF_ALONE, UNIQUE_OF_GROUP } from '../../runtime/event-store/unique-rows.ts'
+import { deleteReplaced, IF_ALONE, UNIQUE_OF_GROUP } from '../../runtime/event-store/unique-rows.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { StoreMemory } from '../../transport/memory/store-memory.ts'
 import type { GroupKind } from '../../transport/store-changes.ts'
@@ -20,6 +20,7 @@ const { parse: parseJson } = JSON
 
 /** Rows that waited for the groups of a member, once the groups are stored or the member is gone. */
 const ASSIGNABLE = `grp < ${BROKER} AND NOT EXISTS (SELECT 1 FROM heddle_member AS m WHERE m.id = ${BROKER} - grp AND m.subscriptions < place)`
+const DELETE_REPLACED = deleteReplaced(ASSIGNABLE.replaceAll('grp', 'd.grp').replace('place', 'd.place'))
 const HAS_ASSIGNABLE = `EXISTS (SELECT 1 FROM heddle_delivery WHERE ${ASSIGNABLE})`
 const ORDER = 'coalesce(place, seq)'
 /** Rare columns: a read of fewer columns is faster. */
@@ -445,6 +446,7 @@ export class ServerStore extends SqlStore {
     const from = DELIVERY.split(', ')
       .map((column) => `d.${column}`)
       .join(', ')
+    await this.database.execute(DELETE_REPLACED)
     await this.database.execute(
       `WITH moved AS (DELETE FROM heddle_delivery WHERE ${ASSIGNABLE} AND ${IS_DRAWING} RETURNING *)
        INSERT INTO heddle_delivery (place, grp, slot, ${DELIVERY}, uniq)

@@ -11,7 +11,7 @@ import {
   keyOf,
   timestampOf,
 } from '../../runtime/event-store/event-columns.ts'
-import { IF_ALONE, UNIQUE_OF_GROUP, uniqueIn } from '../../runtime/event-store/unique-rows.ts'
+import { deleteReplaced, IF_ALONE, UNIQUE_OF_GROUP, uniqueIn } from '../../runtime/event-store/unique-rows.ts'
 import { bytesOf, type EventFrame } from '../../transport/frames/event-frame.ts'
 import type { StoreMemory } from '../../transport/memory/store-memory.ts'
 import type { GroupKind, GroupRow } from '../../transport/store-changes.ts'
@@ -308,6 +308,7 @@ export class SqlStore implements DeliveryStore {
       .split(', ')
       .map((column) => `d.${column}`)
       .join(', ')
+    await tx.execute(deleteReplaced(`d.grp = ${ALL_GROUPS}`))
     await tx.execute(
       `INSERT INTO heddle_delivery (place, grp, ${columns}, uniq) SELECT d.seq, g.id, ${from}, ${UNIQUE_OF_GROUP} FROM heddle_delivery AS d
        CROSS JOIN heddle_group AS g ON g.event = d.event WHERE d.grp = ${ALL_GROUPS} ORDER BY d.seq ${IF_ALONE}`,

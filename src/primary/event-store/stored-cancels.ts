@@ -16,6 +16,8 @@ import type { StoredDelivery } from './store.ts'
 
 /** Time for which a cancel is noted, milliseconds. */
 const KEPT_MS = 600_000
+/** Cancels may become visible so many numbers late. */
+const LATE_MAX = 1000
 /** Interval at which old notes are deleted, milliseconds. */
 const PRUNE_MS = 60_000
 /** Time for which other processes may answer how many of the events ran in them, milliseconds. */
@@ -51,6 +53,8 @@ export class StoredCancels {
   /** Rows of pages that are on their way may have been deleted meanwhile. */
   readonly #cancels = new Cancels()
   readonly #waiting = new Map<number, Waiting>()
+  /** The highest number of a cancel that was read. */
+  #lastN = 0
   /** By the steady clock. */
   #pruneAtMs = 0
 
@@ -65,7 +69,7 @@ export class StoredCancels {
     if (typeof what === 'string') this.#parts.index.want()
     rows.add(-seqs.length)
     this.#known.add(n)
-    this.#cancels.add(what, lastSeq)
+    this.#cancels.add(what, lastSeq, this.#parts.clock.steadyMs())
     const waiting = seqs.filter((seq) => !hand.has(seq)).length
     const own = hub.cancel(({ event }) => isMeant(what, event))
     const others = n === 0 ? [] : await this.#ask(n)
@@ -96,13 +100,13 @@ export class StoredCancels {
   }
 
   /** True for an event that was taken back in the last minutes. */
-  isTakenBack(event: Meant): boolean {
-    return this.#cancels.has(event, 0)
+  isTakenBack(event: Meant, seq: number): boolean {
+    return this.#cancels.has(event, seq)
   }
 
-  /** True for a row that is deleted, or was stored while its event was taken back. */
-  has({ seq, event }: StoredDelivery): boolean {
-    return this.#cancels.has(event, seq)
+  /** True for a row that is deleted, or was stored while its event was taken back. @param readMs when it was read, by the steady clock */
+  has({ seq, event }: StoredDelivery, readMs: number): boolean {
+    return this.#cancels.has(event, seq, readMs)
   }
 
   // ── of other processes ────────────────────────────────────────────────────
@@ -117,9 +121,11 @@ export class StoredCancels {
 
   /** Looks for what other processes have taken back. */
   async look(): Promise<void> {
-    const notices = await this.#parts.database().query<Notice>('SELECT n, what, last_seq FROM heddle_cancel')
-    const present = new Set(notices.map(({ n }) => Number(n)))
-    for (const n of this.#known) if (!present.has(n)) this.#known.delete(n)
+    const notices = await this.#parts
+      .database()
+      .query<Notice>('SELECT n, what, last_seq FROM heddle_cancel WHERE n > $1', [this.#lastN - LATE_MAX])
+    for (const n of this.#known) if (n <= this.#lastN - LATE_MAX) this.#known.delete(n)
+    for (const { n } of notices) this.#lastN = Math.max(this.#lastN, Number(n))
     for (const notice of notices) this.#hear(notice)
   }
 
@@ -130,7 +136,7 @@ export class StoredCancels {
     this.#known.add(n)
     const what = JSON.parse(json) as CancelFilter
     if (typeof what === 'string') this.#parts.index.want()
-    this.#cancels.add(what, Number(last_seq))
+    this.#cancels.add(what, Number(last_seq), this.#parts.clock.steadyMs())
     const isOld = ({ seq }: HubEvent): boolean => seq > 0 && seq <= Number(last_seq)
     const settling = hand.settling((event) => isMeant(what, event))
     const { running } = hub.cancel(({ event }) => isOld(event) && isMeant(what, event))

@@ -22,6 +22,8 @@ export interface SubscriberThread {
   readonly heldMs: number
   /** True when it has room for one more delivery. */
   readonly hasRoom: boolean
+  /** For how many it has room. */
+  readonly room: number
   /** @returns false if the thread did not take it */
   send(deliveryId: number, frame: EventFrame): boolean
   /** Tells the handler of a delivery that it should end. */
@@ -70,7 +72,7 @@ export interface EventSource {
    * Begins a delivery that is alone while it waits (`event.unique`), before a thread has it: publishers may store the next one, and no longer replace it.
    * @returns the event as it is now; null if it has gone, or waits for another time
    */
-  begin?(delivery: Delivery): Promise<EventFrame | null>
+  begin?(delivery: Delivery): Promise<(EventFrame & { expiresMs: number }) | null>
   /** A thread has it. `isBegun` says whether one had it before. */
   begun?(delivery: Delivery): void
   /**
@@ -176,6 +178,8 @@ export interface Delivery {
   deadlineMs: number
   /** Error of the previous attempt; empty before the first. */
   error: string
+  /** Its limit lets it begin. */
+  isLet: boolean
 }
 
 /** @param share null: no attempt has been made */
@@ -197,6 +201,7 @@ export function deliveryOf(queue: DeliveryQueue, event: HubEvent, share: Share |
     instance: null,
     deadlineMs: 0,
     error,
+    isLet: false,
   }
 }
 

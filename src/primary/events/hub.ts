@@ -129,6 +129,10 @@ export class Hub implements DeliverySink {
     this.#limits = new RateLimits({
       clock: options.clock,
       askShared: (...of) => options.askLimits?.(...of) ?? null,
+      roomOf: ({ queue, concurrency, instances }) => {
+        const room = instances.reduce((sum, { thread, isPaused }) => sum + (isPaused ? 0 : thread.room), 0)
+        return Math.max(1, Math.min(1 + queue.waiting.size, concurrency - queue.inFlight, room))
+      },
       changed: () => this.subscribersChanged(),
     })
     this.#quarantine = new Quarantine({
@@ -506,13 +510,16 @@ export class Hub implements DeliverySink {
     if (!delivery.queue.hasRoom || this.#isHeldBack(consumer)) return false
     const instance = only ?? consumer.pickInstance()
     if (instance === null || instance.isPaused || !instance.thread.hasRoom) return false
-    // A delivery started in time is finished, retries included.
-    if (event.expiresMs !== 0 && !delivery.isBegun && event.expiresMs < this.clock.nowMs()) {
+    // A delivery started in time is finished, retries included. One that may be replaced has its time when it begins.
+    if (event.expiresMs !== 0 && !delivery.isBegun && !mustBegin(delivery) && event.expiresMs < this.clock.nowMs()) {
       this.#finish(delivery, 'The request has expired before it was handled')
       return true
     }
     if (!mustBegin(delivery)) return this.#send(delivery, instance)
     if (!this.#beginning.hasRoom) return false
+    // Until its limit lets it begin, it may be replaced.
+    if (consumer.limits.length > 0 && !this.#limits.take(consumer)) return false
+    delivery.isLet = consumer.limits.length > 0
     void this.#beginFirst(delivery)
     return true
   }
@@ -542,8 +549,9 @@ export class Hub implements DeliverySink {
     const { event } = delivery
     if (event.source?.mayBegin?.(delivery) === false) return false
     const { consumer } = delivery
-    const isLimited = consumer.limits.length > 0
+    const isLimited = consumer.limits.length > 0 && !delivery.isLet
     if (isLimited && !this.#limits.take(consumer)) return false
+    delivery.isLet = false
     const id = this.#unanswered.nextId()
     this.trace.sending(delivery)
     event.subscriber = instance.subscriberIndex
@@ -822,14 +830,12 @@ export class Hub implements DeliverySink {
   /** The deliveries of some events that have not ended, by event and subscriber. */
   deliveriesOf(ids: ReadonlySet<string>): Map<string, Map<string, { isRunning: boolean; attempt: number }>> {
     const found = new Map<string, Map<string, { isRunning: boolean; attempt: number }>>()
-    const waiting = this.#topology
-      .consumers()
-      .flatMap((consumer) =>
-        consumer
-          .queues()
-          .flatMap((queue) => [...queue.waiting, ...[...queue.keyed.values()].flatMap((behind) => [...behind])]),
-      )
-    for (const delivery of [...waiting, ...this.#delayed.items(), ...this.#unanswered.items()]) {
+    const queues = this.#topology.consumers().flatMap((consumer) => consumer.queues())
+    const lines = [...queues.flatMap(({ waiting, keyed }) => [waiting, ...keyed.values()]), ...this.blockedKeys.allHeld]
+    const others = [this.#delayed, this.#beginning, this.#quarantine, this.#unanswered].flatMap((each) => [
+      ...each.items(),
+    ])
+    for (const delivery of [...lines.flatMap((line) => [...line]), ...others]) {
       const { event, consumer, attempt, state } = delivery
       if (!ids.has(event.id)) continue
       const of = found.get(event.id) ?? new Map<string, { isRunning: boolean; attempt: number }>()
@@ -899,7 +905,8 @@ const mustBegin = ({ event, isBegun }: Delivery): boolean =>
   event.unique?.while === 'waiting' && event.source?.begin !== undefined && !isBegun
 
 /** A stored delivery no thread here can handle now. */
-const isAwaited = ({ event, consumer }: Delivery): boolean => event.source !== null && consumer.outage !== null
+const isAwaited = ({ event, consumer }: Delivery): boolean =>
+  event.source !== null && (consumer.outage !== null || consumer.limits.length > 0 || consumer.heldUntilMs > 0)
 
 /** A stored delivery another process may take as new. */
 const isUntried = ({ event, isBegun }: Delivery): boolean => event.source !== null && !isBegun

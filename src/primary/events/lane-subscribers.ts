@@ -45,6 +45,11 @@ class LaneSubscriberThread implements SubscriberThread {
     return state === 'ready' && responsive && deliveriesInFlight < max
   }
 
+  get room(): number {
+    const max = this.isQuarantine ? 1 : LANE_MAX_DELIVERIES
+    return this.hasRoom ? max - this.#lane.deliveriesInFlight : 0
+  }
+
   send(deliveryId: number, frame: EventFrame): boolean {
     return this.#lane.sendDelivery(deliveryId, frame)
   }

@@ -62,6 +62,10 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
     return this.#deliveries.count < PRIMARY_MAX_DELIVERIES
   }
 
+  get room(): number {
+    return PRIMARY_MAX_DELIVERIES - this.#deliveries.count
+  }
+
   /** Handled in a later turn of the loop, as in any other thread: a publisher never runs its subscribers. */
   send(deliveryId: number, frame: EventFrame): boolean {
     this.#deliveries.count++

@@ -51,6 +51,10 @@ export class Quarantine {
     return taken
   }
 
+  items(): Iterable<Delivery> {
+    return this.#waiting
+  }
+
   /** A delivery is no longer in flight. */
   ended(delivery: Delivery): void {
     if (delivery !== this.#current) return

@@ -91,6 +91,10 @@ export class Beginnings {
     this.#all.add(delivery)
   }
 
+  items(): Iterable<Delivery> {
+    return this.#all
+  }
+
   /** @returns false if it was taken out meanwhile */
   take(delivery: Delivery): boolean {
     if (!this.#all.delete(delivery)) return false

@@ -29,6 +29,8 @@ interface Asking {
 export interface RateLimitsParts {
   clock: Clock
   askShared: AskShared
+  /** How many deliveries could begin now: those that wait, as far as there is room. At least one: that which asks. */
+  roomOf: (consumer: Consumer) => number
   /** A consumer may have room again. */
   changed: () => void
 }
@@ -75,8 +77,7 @@ export class RateLimits {
 
   #ask(consumer: Consumer, asking: Asking): void {
     const { limits } = consumer
-    // The one that asks may not be among those that wait.
-    const wanted = 1 + consumer.queue.waiting.size
+    const wanted = this.#parts.roomOf(consumer)
     const shared = this.#parts.askShared(limits, wanted)
     if (shared === null) return this.#granted(asking, this.#askOwn(limits, wanted))
     asking.state = 'asking'

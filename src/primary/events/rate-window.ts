@@ -11,26 +11,35 @@ export interface RateLimit {
 /** Parts of `perMs`: what was begun in one of them counts until all of it is `perMs` ago, so a limit is used up to a twentieth less. */
 const PARTS = 20
 
-/** What was begun lately: number of the part, and how many. Times are milliseconds since any time. */
-export type RateState = [part: number, begun: number][]
+/** What was begun lately: until when it counts, and how many. Times are milliseconds since any time; the earliest comes first. */
+export type RateState = [untilMs: number, begun: number][]
 
-/** @returns how many of those wanted may begin now, and if none may, how long to wait, milliseconds */
+const partOf = ({ perMs }: RateLimit): number => Math.max(1, Math.ceil(perMs / PARTS))
+
+/** What is begun now counts until then. */
+function untilOf(limit: RateLimit, nowMs: number): number {
+  const partMs = partOf(limit)
+  return (Math.floor(nowMs / partMs) + 1) * partMs + limit.perMs
+}
+
+/**
+ * @returns how many may begin now, and if none may, how long to wait, milliseconds
+ */
 export function takeFrom(
   state: RateState,
-  { max, perMs }: RateLimit,
+  limit: RateLimit,
   nowMs: number,
   wanted: number,
 ): { granted: number; waitMs: number } {
-  const partMs = Math.max(1, Math.ceil(perMs / PARTS))
-  const countsUntil = (part: number): number => (part + 1) * partMs + perMs
-  while (state.length > 0 && countsUntil(state[0]![0]) <= nowMs) state.shift()
+  const untilMs = untilOf(limit, nowMs)
+  // The clock was ahead, or the limit was longer: nothing counts longer than what begins now.
+  for (const entry of state) entry[0] = Math.min(entry[0], untilMs)
+  while (state.length > 0 && state[0]![0] <= nowMs) state.shift()
   const used = state.reduce((sum, [, begun]) => sum + begun, 0)
-  const granted = Math.max(0, Math.min(wanted, max - used))
-  if (granted === 0) return { granted, waitMs: Math.max(1, Math.ceil(countsUntil(state[0]![0]) - nowMs)) }
-  const part = Math.floor(nowMs / partMs)
+  const granted = Math.max(0, Math.min(wanted, limit.max - used))
+  if (granted === 0) return { granted, waitMs: Math.max(1, Math.ceil(state[0]![0] - nowMs)) }
   const last = state.at(-1)
-  // The clock may have been set back.
-  if (last !== undefined && last[0] >= part) last[1] += granted
-  else state.push([part, granted])
+  if (last !== undefined && last[0] === untilMs) last[1] += granted
+  else state.push([untilMs, granted])
   return { granted, waitMs: 0 }
 }

@@ -3,7 +3,7 @@ import type { Queryable } from '../../contracts/db.ts'
 import type { BegunRow } from '../../transport/store-changes.ts'
 
 const SET_BEGUN =
-  "UPDATE heddle_delivery SET uniq = CASE WHEN substr(uniq, 1, 1) = 'w' THEN 'b' || seq || substr(uniq, 2) ELSE uniq END"
+  "UPDATE heddle_delivery SET uniq = CASE WHEN substr(uniq, 1, 1) = 'w' THEN 'b' || substr(uniq, 2) || ' ' || seq ELSE uniq END"
 const AS_BEGUN = 'AND due_ms = 0 RETURNING seq, envelope, payload, expires_ms'
 const BEGIN = {
   sqlite: `${SET_BEGUN} WHERE seq IN (SELECT value FROM json_each($1)) ${AS_BEGUN}`,

@@ -3,7 +3,8 @@ import type { Queryable } from '../../contracts/db.ts'
 import type { CancelFilter } from '../../contracts/events.ts'
 import { CLOCK_MS } from './database.ts'
 import { keyColumnOf } from './event-columns.ts'
-import { uniqueColumns } from './unique-rows.ts'
+import { cancelReports } from './report-rows.ts'
+import { begunColumn, uniqueColumns } from './unique-rows.ts'
 
 type Dialect = keyof typeof CLOCK_MS
 
@@ -39,20 +40,23 @@ export async function cancelRows(
   what: CancelFilter,
 ): Promise<{ seqs: number[]; n: number; lastSeq: number }> {
   const seqs: number[] = []
+  const ids = new Set<string>()
   for (const { where, params } of conditionsOf(what)) {
     for (let found = PAGE; found === PAGE; ) {
-      const { rows } = await tx.execute<{ seq: number }>(
-        `DELETE FROM heddle_delivery WHERE seq IN (SELECT seq FROM heddle_delivery WHERE ${where} LIMIT ${PAGE}) RETURNING seq`,
+      const { rows } = await tx.execute<{ seq: number; event_id: string }>(
+        `DELETE FROM heddle_delivery WHERE seq IN (SELECT seq FROM heddle_delivery WHERE ${where} LIMIT ${PAGE}) RETURNING seq, event_id`,
         params,
       )
       found = rows.length
-      for (const { seq } of rows) seqs.push(Number(seq))
+      for (const { seq, event_id } of rows) {
+        seqs.push(Number(seq))
+        ids.add(event_id)
+      }
     }
   }
-  // Begun rows have no such name any more: who has them knows it.
-  const mayBeBegun = typeof what !== 'string' && what.unique !== undefined
-  if (seqs.length === 0 && !mayBeBegun) return { seqs, n: 0, lastSeq: 0 }
+  if (seqs.length === 0) return { seqs, n: 0, lastSeq: 0 }
   await tx.execute(END_REPLAYS, [CANCELLED])
+  await cancelReports(tx, dialect, [...ids])
   const { rows } = await tx.execute<{ n: number; last_seq: number }>(
     `INSERT INTO heddle_cancel (what, last_seq, at_ms) VALUES ($1, ${LAST_SEQ[dialect]}, ${CLOCK_MS[dialect]}) RETURNING n, last_seq`,
     [JSON.stringify(what)],
@@ -66,8 +70,12 @@ function conditionsOf(what: CancelFilter): { where: string; params: string[] }[]
   const key = what.key === undefined ? null : keyColumnOf(what.key)
   if (what.unique !== undefined) {
     const names = uniqueColumns(what.event, what.unique)
-    const where = 'uniq IN ($1, $2)'
-    return [key === null ? { where, params: names } : { where: `${where} AND key = $3`, params: [...names, key] }]
+    const begun = begunColumn(what.event, what.unique)
+    const [ofKey, ofKeyToo, keys] = key === null ? ['', '', []] : [' AND key = $3', ' AND key = $2', [key]]
+    return [
+      { where: `uniq IN ($1, $2)${ofKey}`, params: [...names, ...keys] },
+      { where: `uniq IS NOT NULL AND substr(uniq, 1, length($1)) = $1${ofKeyToo}`, params: [begun, ...keys] },
+    ]
   }
   const isOf = key === null ? '' : ' AND key = $2'
   const params = key === null ? [what.event] : [what.event, key]

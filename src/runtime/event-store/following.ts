@@ -75,7 +75,8 @@ export class Following implements AsyncIterable<FollowedEvent>, EventStreamSourc
       if (state.version === seen) yield null
       seen = state.version
       yield* this.#changes(state.subscribers, cursor, told)
-      if (state.subscribers.every(isOver)) return
+      if (state.isStopping) return
+      if (state.subscribers.length > 0 && state.subscribers.every(isOver)) return
     }
   }
 

@@ -5,15 +5,15 @@ import { CLOCK_MS } from './database.ts'
 type Dialect = keyof typeof CLOCK_MS
 
 /**
- * - `heddle_report`: one row for an event and a subscriber that has reported, or whose result is kept. `grp`: the group. `begun_ms`: when its attempt
- *   began, by the clock of its process: what an earlier attempt writes late is skipped. `progress`: JSON
+ * - `heddle_report`: one row for an event and a subscriber that has reported, or whose result is kept. `grp`: the group. `generation` grows with each
+ *   attempt that reports: what an earlier one writes late is skipped. `outcome`: `done` or `cancelled`; null: it has not ended. `progress`: JSON
  *   `[done, of, note]`; empty: none. `result`: JSON; null: none. `last_n`: number of the last chunk. Times are milliseconds since the epoch by the
  *   clock of the database; `until_ms`: when it is deleted; 0: the event has not ended.
  * - `heddle_chunk`: what `emit` was given, as JSON. `n` begins with 1 and goes on over attempts; those of earlier attempts are deleted.
  */
 export const REPORT_TABLES = [
   `CREATE TABLE IF NOT EXISTS heddle_report (
-    event_id TEXT NOT NULL, grp TEXT NOT NULL, attempt INTEGER NOT NULL, begun_ms BIGINT NOT NULL, progress TEXT NOT NULL DEFAULT '', result TEXT,
+    event_id TEXT NOT NULL, grp TEXT NOT NULL, attempt INTEGER NOT NULL, generation BIGINT NOT NULL, outcome TEXT, progress TEXT NOT NULL DEFAULT '', result TEXT,
     last_n BIGINT NOT NULL DEFAULT 0, at_ms BIGINT NOT NULL, until_ms BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (event_id, grp))`,
   `CREATE TABLE IF NOT EXISTS heddle_chunk (
     event_id TEXT NOT NULL, grp TEXT NOT NULL, n BIGINT NOT NULL, attempt INTEGER NOT NULL, chunk TEXT NOT NULL, PRIMARY KEY (event_id, grp, n))`,
@@ -23,20 +23,21 @@ export const REPORT_TABLES = [
 /** Chunks kept of an event and a subscriber, and the characters of them all. */
 export const CHUNKS_MAX = 1000
 export const CHUNKS_MAX_LENGTH = 1 << 20
-/** Reports of events that have neither ended nor are stored any more are kept so long, milliseconds. */
-const LOST_MS = 86_400_000
+/** Reports of events that have not ended are kept so long after the last one: an event may be put off for 30 days, milliseconds. */
+const LOST_MS = 32 * 86_400_000
+/** Reports of events that were taken back are kept so long, milliseconds. */
+const CANCELLED_KEPT_MS = 3_600_000
 
 export interface ReportPlace {
   readonly eventId: string
   readonly group: string
   readonly attempt: number
-  /** When the attempt began, milliseconds since the epoch. */
-  readonly begunMs: number
 }
 
 export interface ReportUpdate {
   progress: string
   lastN: number
+  generation: number
   /** Only when it has ended. */
   result: string | null
   /** How long it is kept after the end; 0: it has not ended. */
@@ -45,34 +46,47 @@ export interface ReportUpdate {
 
 const upsertText = (
   dialect: Dialect,
-): string => `INSERT INTO heddle_report (event_id, grp, attempt, progress, result, last_n, begun_ms, at_ms, until_ms)
-  VALUES ($1, $2, $3, $4, $5, $6, $8, ${CLOCK_MS[dialect]}, CASE WHEN CAST($7 AS BIGINT) = 0 THEN 0 ELSE ${CLOCK_MS[dialect]} + CAST($7 AS BIGINT) END)
+): string => `INSERT INTO heddle_report (event_id, grp, attempt, progress, result, last_n, generation, outcome, at_ms, until_ms)
+  VALUES ($1, $2, $3, $4, $5, $6, $8, CASE WHEN CAST($7 AS BIGINT) > 0 THEN 'done' END, ${CLOCK_MS[dialect]}, CASE WHEN CAST($7 AS BIGINT) = 0 THEN 0 ELSE ${CLOCK_MS[dialect]} + CAST($7 AS BIGINT) END)
   ON CONFLICT (event_id, grp) DO UPDATE SET attempt = excluded.attempt, progress = excluded.progress, result = excluded.result,
-    last_n = excluded.last_n, begun_ms = excluded.begun_ms, at_ms = excluded.at_ms, until_ms = excluded.until_ms
-  WHERE heddle_report.begun_ms <= excluded.begun_ms`
+    last_n = excluded.last_n, generation = excluded.generation, outcome = excluded.outcome, at_ms = excluded.at_ms, until_ms = excluded.until_ms
+  WHERE heddle_report.generation <= excluded.generation`
 const UPSERT = { sqlite: upsertText('sqlite'), postgres: upsertText('postgres') }
 
 export async function writeReport(
   to: Queryable,
   dialect: Dialect,
-  { eventId, group, attempt, begunMs }: ReportPlace,
-  { progress, lastN, result, keptMs }: ReportUpdate,
+  { eventId, group, attempt }: ReportPlace,
+  { progress, lastN, generation, result, keptMs }: ReportUpdate,
 ): Promise<void> {
-  await to.execute(UPSERT[dialect], [eventId, group, attempt, progress, result, lastN, keptMs, begunMs])
+  await to.execute(UPSERT[dialect], [eventId, group, attempt, progress, result, lastN, keptMs, generation])
 }
 
-/** Number of the last chunk of all attempts so far; chunks of earlier attempts are deleted. */
-export async function beginChunks(tx: Queryable, { eventId, group, attempt }: ReportPlace): Promise<number> {
+/** Number of the last chunk of all attempts so far, and their generation; chunks of earlier attempts are deleted. */
+export async function beginChunks(
+  tx: Queryable,
+  { eventId, group, attempt }: ReportPlace,
+): Promise<{ lastN: number; generation: number }> {
   await tx.execute('DELETE FROM heddle_chunk WHERE event_id = $1 AND grp = $2 AND attempt < $3', [
     eventId,
     group,
     attempt,
   ])
-  const row = await tx.queryOne<{ last_n: number }>(
-    'SELECT last_n FROM heddle_report WHERE event_id = $1 AND grp = $2',
+  const row = await tx.queryOne<{ last_n: number; generation: number }>(
+    'SELECT last_n, generation FROM heddle_report WHERE event_id = $1 AND grp = $2',
     [eventId, group],
   )
-  return Number(row?.last_n ?? 0)
+  return { lastN: Number(row?.last_n ?? 0), generation: Number(row?.generation ?? 0) }
+}
+
+/** Events that were taken back are so for those who follow them. */
+export async function cancelReports(tx: Queryable, dialect: Dialect, eventIds: readonly string[]): Promise<void> {
+  const list = dialect === 'sqlite' ? 'SELECT value FROM json_each($1)' : 'SELECT json_array_elements_text($1::json)'
+  await tx.execute(
+    `UPDATE heddle_report SET outcome = 'cancelled', generation = generation + 1, until_ms = ${CLOCK_MS[dialect]} + ${CANCELLED_KEPT_MS}
+     WHERE outcome IS NULL AND event_id IN (${list})`,
+    [JSON.stringify(eventIds)],
+  )
 }
 
 /** @param first number of the first of these chunks @param keptFrom chunks with lower numbers are deleted */

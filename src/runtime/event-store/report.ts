@@ -1,9 +1,8 @@
 // What the handler of a delivery reports: its progress, chunks of its result.
-import type { Queryable } from '../../contracts/db.ts'
 import { causality } from '../../core/causality/context.ts'
-import { HeddleError } from '../../core/errors/catalogue.ts'
+import { HeddleError, isAway } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import type { Clock } from '../../core/schedule/clock.ts'
+import { type Clock, pause } from '../../core/schedule/clock.ts'
 import type { HandlerReport } from '../events/delivered-event.ts'
 import { ownTransaction, type StoreDatabase } from './database.ts'
 import {
@@ -24,6 +23,9 @@ const GATHER_MS = 50
 const CHUNK_MAX_LENGTH = 64 << 10
 const RESULT_MAX_LENGTH = 64 << 10
 const NOTE_MAX_LENGTH = 1000
+/** While the database is away, reports are written again after a pause, and given up after some time, milliseconds. */
+const AWAY_PAUSE_MS = 250
+const AWAY_MAX_MS = 30_000
 /** How long the result of an event is kept whose handler has reported, milliseconds. */
 const KEPT_MS = 3_600_000
 
@@ -55,8 +57,16 @@ export class Report implements HandlerReport {
   /** Of the chunks of this attempt, those written included: their lengths, from the first that is kept. */
   readonly #lengths: number[] = []
   #length = 0
-  /** Number of the last chunk that is written; -1: not known yet. */
+  /** Number of the last chunk that is written; -1: not known. */
   #lastN = -1
+  /** Chunks that were dropped before they were written. */
+  #dropped = 0
+  /** Grows with each attempt that reports; null: not known yet. */
+  #generation: number | null = null
+  /** Something was reported that is not written yet. */
+  #isNew = false
+  /** A commit has failed that may succeed when it is made again. */
+  #hasFailed = false
   /** idle ──► gathering ──► writing ──► idle */
   #state: 'idle' | 'gathering' | 'writing' = 'idle'
   #writing: Promise<void> = Promise.resolve()
@@ -103,10 +113,8 @@ export class Report implements HandlerReport {
     this.#schedule()
   }
 
-  /** Chunks that were dropped before they were written. */
-  #dropped = 0
-
   #schedule(): void {
+    this.#isNew = true
     if (this.#state !== 'idle') return
     this.#state = 'gathering'
     this.#parts.clock.after(GATHER_MS, () => this.#begin()).unref()
@@ -119,43 +127,64 @@ export class Report implements HandlerReport {
   #write(end: Ending | null): Promise<void> {
     this.#state = 'writing'
     this.#writing = this.#writing.then(async () => {
-      const chunks = this.#chunks.splice(0)
-      const dropped = this.#dropped
-      this.#dropped = 0
-      try {
-        if (this.#isOwn()) await this.#commit(chunks, dropped, end)
-      } catch (error) {
-        this.#parts.log(`What the handler of ${this.#place.eventId} reports was not stored: ${messageOf(error)}`)
-      }
+      await this.#commit(end)
       this.#state = 'idle'
-      if (this.#chunks.length > 0) this.#schedule()
+      if (this.#isNew) this.#schedule()
     })
     return this.#writing
   }
 
-  async #commit(chunks: readonly string[], dropped: number, end: Ending | null): Promise<void> {
-    const { database, opened, reported } = this.#parts
-    await opened()
-    const db = database()!
-    let written = this.#lastN
-    const work = async (tx: Queryable): Promise<void> => {
-      if (this.#lastN < 0) this.#lastN = await beginChunks(tx, this.#place)
-      const first = this.#lastN + dropped + 1
-      const lastN = first + chunks.length - 1
-      await writeChunks(tx, this.#place, chunks, first, lastN + 1 - this.#lengths.length)
-      const { result, keptMs } = end ?? { result: null, keptMs: 0 }
-      await writeReport(tx, db.dialect, this.#place, { progress: this.#progress, lastN, result, keptMs })
-      written = lastN
+  /** Until it has succeeded, if the database is away: what was reported is not lost, and the handler's end waits for its result. */
+  async #commit(end: Ending | null): Promise<void> {
+    const { clock, log, opened, reported } = this.#parts
+    const untilMs = clock.steadyMs() + AWAY_MAX_MS
+    for (;;) {
+      if (!this.#isOwn()) return
+      const chunks = this.#chunks.slice()
+      const dropped = this.#dropped
+      this.#isNew = false
+      try {
+        await opened()
+        // The handler may be in a transaction of its own.
+        const written = await causality.exit(() => this.#store(chunks, dropped, end))
+        this.#lastN = written
+        this.#chunks.splice(0, chunks.length)
+        this.#dropped -= dropped
+        reported(this.#place.eventId)
+        return
+      } catch (error) {
+        // What was committed without an answer, or by an earlier attempt, has taken numbers.
+        this.#lastN = -1
+        if (!isAway(error) || clock.steadyMs() >= untilMs) {
+          if (clock.steadyMs() < untilMs && !this.#hasFailed) {
+            this.#hasFailed = true
+            continue
+          }
+          this.#chunks.splice(0, chunks.length)
+          return log(`What the handler of ${this.#place.eventId} reports was not stored: ${messageOf(error)}`)
+        }
+        await pause(clock, AWAY_PAUSE_MS)
+      }
     }
-    // The handler may be in a transaction of its own.
-    const commit = () => causality.exit(() => ownTransaction(db, work))
-    await commit().catch(() => {
-      // What an earlier attempt has written meanwhile has taken the numbers.
-      this.#lastN = -1
-      return commit()
+  }
+
+  async #store(chunks: readonly string[], dropped: number, end: Ending | null): Promise<number> {
+    const db = this.#parts.database()!
+    const { result, keptMs } = end ?? { result: null, keptMs: 0 }
+    return ownTransaction(db, async (tx) => {
+      let lastN = this.#lastN
+      if (lastN < 0) {
+        const begun = await beginChunks(tx, this.#place)
+        lastN = begun.lastN
+        this.#generation ??= begun.generation + 1
+      }
+      const first = lastN + dropped + 1
+      lastN = first + chunks.length - 1
+      await writeChunks(tx, this.#place, chunks, first, lastN + 1 - this.#lengths.length)
+      const update = { progress: this.#progress, lastN, generation: this.#generation!, result, keptMs }
+      await writeReport(tx, db.dialect, this.#place, update)
+      return lastN
     })
-    this.#lastN = written
-    reported(this.#place.eventId)
   }
 
   /**
@@ -173,8 +202,9 @@ export class Report implements HandlerReport {
     return this.#write({ result, keptMs: resultMs ?? KEPT_MS })
   }
 
-  failed(): Promise<void> {
-    return this.#state === 'gathering' ? this.#write(null) : this.#writing
+  async failed(): Promise<void> {
+    while (this.#isNew || this.#state === 'writing')
+      await (this.#state === 'writing' ? this.#writing : this.#write(null))
   }
 }
 

@@ -36,7 +36,7 @@ const LOCK_OWN = `SELECT s.grp, s.slot FROM heddle_slot AS s JOIN (SELECT DISTIN
 const MOVED =
   'grp, slot, thread, event_id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes, uniq'
 /** Moves due rows to the end of the order, by their times. The replay of a dead letter stays one. */
-const PROMOTE = `WITH due AS (DELETE FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms > 0 AND ${IS_DRAWING} RETURNING *),
+const PROMOTE = `WITH due AS (DELETE FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms > 0 AND due_ms <= $2 AND ${IS_DRAWING} RETURNING *),
   numbered AS (SELECT nextval('heddle_delivery_seq') AS new_seq, sorted.* FROM (SELECT * FROM due ORDER BY due_ms, seq) AS sorted),
   moved AS (INSERT INTO heddle_delivery (seq, place, ${MOVED})
     SELECT new_seq, CASE WHEN place IS NOT NULL THEN new_seq END, ${MOVED} FROM numbered),
@@ -129,6 +129,6 @@ async function promote(tx: Queryable, member: number, dueMs: number): Promise<nu
   ])
   const names = new Set(own.map(({ grp, slot }) => `${grp} ${slot}`))
   const seqs = due.flatMap(({ seq, grp, slot }) => (names.has(`${grp} ${slot}`) ? [Number(seq)] : []))
-  const rows = await tx.query<{ grp: number }>(PROMOTE, [arrayOf(seqs)])
+  const rows = await tx.query<{ grp: number }>(PROMOTE, [arrayOf(seqs), dueMs])
   return rows.map(({ grp }) => Number(grp))
 }

@@ -79,8 +79,11 @@ export class StorePublisher {
     const { isOnServer, maxRows } = this.#log
     while (this.#waiting.length > 0) {
       const events = this.#takeNext(isOnServer ? maxRows : this.#waiting.length)
-      if (isUnique(events[0]!.frame)) await this.#storeUnique(events[0]!, events[0]!.frame)
-      else if (this.#log.isLarge(lengthOf(events))) await this.#storeLarge(events)
+      // A transaction that has the name holds up nobody else: it has an order only with others of its key.
+      if (isUnique(events[0]!.frame)) {
+        const stored = this.#storeUnique(events[0]!, events[0]!.frame)
+        if (events[0]!.frame.key !== null) await stored
+      } else if (this.#log.isLarge(lengthOf(events))) await this.#storeLarge(events)
       else if (isOnServer || this.#uniqueWaiting > 0) await this.#storeAll(events)
       else void this.#storeAll(events)
     }

@@ -10,7 +10,7 @@ import { ALONE } from './store-tables.ts'
 
 /*
  * The column `uniq` names what a row is alone with in its group: `r`, the event and the name, as JSON, until the row ends; `w` likewise until a handler
- * begins it, which makes it `b<seq>`. Rows without a group of their own yet are alone among themselves.
+ * begins it, which makes it `b`, with the number of the row behind it. Rows without a group of their own yet are alone among themselves.
  */
 
 export type UniqueFrame = EventFrame & { unique: UniqueEvent }
@@ -24,12 +24,23 @@ const columnOf = (mode: 'waiting' | 'running', event: string, name: string): str
 export const uniqueColumns = (event: string, name: string): string[] =>
   (['waiting', 'running'] as const).map((mode) => columnOf(mode, event, name))
 
+/** The columns of begun rows begin with this. */
+export const begunColumn = (event: string, name: string): string => `b ${event} ${JSON.stringify(name)} `
+
 /** Returns what a row is alone with; null for a foreign value. A row that was begun is as one that is alone until it ends. */
 export function uniqueIn(column: string | null): UniqueEvent | null {
-  const [, mode, json] = /^([wr]|b\d+) \S+ (".*")$/s.exec(column ?? '') ?? []
+  const [, mode, json] = /^([wrb]) \S+ (".*")(?: \d+)?$/s.exec(column ?? '') ?? []
   if (json === undefined) return null
   return { name: JSON.parse(json) as string, while: mode === 'w' ? 'waiting' : 'running', replaces: false }
 }
+
+/**
+ * Rows that wait in their groups, and are replaced by rows that had none: those were stored later, while the process started.
+ * @param unassigned condition for a row `d` that goes to its groups
+ */
+export const deleteReplaced = (unassigned: string): string =>
+  `DELETE FROM heddle_delivery WHERE seq IN (SELECT o.seq FROM heddle_delivery AS d JOIN heddle_delivery AS o ON o.uniq = d.uniq AND o.grp > 0
+     WHERE substr(d.uniq, 1, 1) = 'w' AND ${unassigned})`
 
 /** Where events are stored, and by whom. */
 export interface UniqueTarget {
@@ -82,7 +93,21 @@ function insertText({ dialect, isForGroups, member, subscriptions }: UniqueTarge
   return `INSERT INTO heddle_delivery (grp, place, slot, thread, ${COLUMNS}, uniq) SELECT ${rows} ${IS_DRAWING} ${conflict} RETURNING event_id, due_ms`
 }
 
-const FOUND = 'SELECT event_id, grp, key FROM heddle_delivery WHERE uniq = $1 ORDER BY seq'
+const FOUND = 'SELECT event_id, grp, key, expires_ms, begun FROM heddle_delivery WHERE uniq = $1 ORDER BY seq'
+/** Nobody delivers them any more. */
+const DELETE_EXPIRED =
+  'DELETE FROM heddle_delivery WHERE uniq = $1 AND begun = 0 AND expires_ms > 0 AND expires_ms < $2'
+interface Found {
+  event_id: string
+  grp: number
+  key: string | null
+  expires_ms: number
+  begun: number
+}
+
+const isExpired = ({ expires_ms, begun }: Found, nowMs: number): boolean =>
+  Number(begun) === 0 && Number(expires_ms) > 0 && Number(expires_ms) < nowMs
+
 const HAS_GROUPS = 'SELECT 1 AS found FROM heddle_group WHERE event = $1 LIMIT 1'
 
 /**
@@ -94,8 +119,13 @@ export async function insertUnique(to: Queryable, target: UniqueTarget, frame: U
   const { id, event, unique } = frame
   const column = columnOf(unique.while, event, unique.name)
   const key = keyColumnOf(frame.key)
-  const find = () => to.query<{ event_id: string; grp: number; key: string | null }>(FOUND, [column])
-  const before = await find()
+  const find = () => to.query<Found & Record<string, never>>(FOUND, [column])
+  let before = await find()
+  const nowMs = Math.floor(frame.timestampMs)
+  if (before.some((found) => isExpired(found, nowMs))) {
+    await to.execute(DELETE_EXPIRED, [column, nowMs])
+    before = await find()
+  }
   if (unique.replaces && before.some((found) => found.key !== key)) throw otherKey(frame)
   // One that waits for its groups goes to all of them.
   const isForGroups = target.isForGroups && !before.some(({ grp }) => Number(grp) <= ALL_GROUPS)

@@ -33,23 +33,26 @@ const NOTES_MAX = 10_000
 /** What was taken back, and how far: up to a row of the event store, or up to a time of the entries of streams. */
 export class Cancels {
   /** By id, by event, or by event and key. Names have no NUL. */
-  readonly #until = new Map<string, number>()
+  readonly #until = new Map<string, { until: number; heardMs: number }>()
 
-  /** @returns false if it was known */
-  add(what: CancelFilter, until: number): boolean {
+  /** @param heardMs when this process heard of it, by the steady clock. @returns false if it was known */
+  add(what: CancelFilter, until: number, heardMs = Number.POSITIVE_INFINITY): boolean {
     const name = typeof what === 'string' ? what : nameOf(what.event, what.key, what.unique)
-    if ((this.#until.get(name) ?? -1) >= until) return false
+    if ((this.#until.get(name)?.until ?? -1) >= until) return false
     // The newest is the last.
     this.#until.delete(name)
-    this.#until.set(name, until)
+    this.#until.set(name, { until, heardMs })
     if (this.#until.size > NOTES_MAX) for (const oldest of this.#until.keys()) return this.#until.delete(oldest)
     return true
   }
 
-  /** @param at row of the event, or time of its entry */
-  has({ id, event, key, unique }: Meant, at: number): boolean {
+  /** @param at row of the event, or time of its entry @param readMs when it was read, by the steady clock: what is there after a cancel is not meant */
+  has({ id, event, key, unique }: Meant, at: number, readMs = Number.NEGATIVE_INFINITY): boolean {
     if (this.#until.size === 0) return false
-    const isUntil = (name: string): boolean => at <= (this.#until.get(name) ?? -1)
+    const isUntil = (name: string): boolean => {
+      const cancel = this.#until.get(name)
+      return cancel !== undefined && at <= cancel.until && readMs <= cancel.heardMs
+    }
     const keys = key === null ? [undefined] : [undefined, key]
     const names = unique === null ? [undefined] : [undefined, unique.name]
     return isUntil(id) || keys.some((each) => names.some((name) => isUntil(nameOf(event, each, name))))

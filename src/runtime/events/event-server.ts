@@ -58,7 +58,7 @@ interface HandledEvents {
 /** Makes the reports of deliveries. */
 export interface HandlerReports {
   /** @param isOwn false once the delivery is no longer its handler's. @throws EVENT_BUS_UNAVAILABLE */
-  make(place: { eventId: string; group: string; attempt: number; begunMs: number }, isOwn: () => boolean): HandlerReport
+  make(place: { eventId: string; group: string; attempt: number }, isOwn: () => boolean): HandlerReport
   log(message: string): void
 }
 
@@ -282,7 +282,7 @@ export class EventServer implements DeliveryPort {
     if (this.reports === null)
       throw new HeddleError('EVENT_BUS_UNAVAILABLE', 'This thread cannot store what a handler reports')
     const { id: eventId, attempt } = event
-    return this.reports.make({ eventId, group, attempt, begunMs: Date.now() }, () => !event.isLost)
+    return this.reports.make({ eventId, group, attempt }, () => !event.isLost)
   }
 
   /** Nothing of a handler that was not called, since its work was done before. */

@@ -44,7 +44,7 @@ const OF_SERVER = [
 /** A lease ends at a number here, as in the simulation. */
 const asNumbers = (sql: string): string =>
   sql
-    .replace('CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)', 'clock_timestamp()')
+    .replaceAll('CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)', 'clock_timestamp()')
     .replace(/clock_timestamp\(\) \+ interval '(\d+) s'/g, 'clock_timestamp() + $1000')
     .replace('TIMESTAMPTZ', 'BIGINT')
 

@@ -84,8 +84,8 @@ export const STORED_PLANTED: readonly Planted[] = [
   {
     what: 'a handler gets the payload that another has replaced',
     file: 'hand.ts',
-    text: 'unique, payload: bytesOf(now.payload) }',
-    instead: 'unique, payload: event.payload }',
+    text: 'unique, payload: bytesOf(now.payload), expiresMs }',
+    instead: 'unique, payload: event.payload, expiresMs }',
   },
   {
     what: 'what a lane had stored and not told of is not looked for',

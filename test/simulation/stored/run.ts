@@ -232,6 +232,7 @@ export class StoredRun {
       isStored: (id, group) => this.#hasTables && this.#has(IS_STORED[log], id, group),
       isIn: (id, group) => this.#hasTables && this.#has(IS_IN, id, group),
       mayHave: (...of) => this.oracle.mayHave(...of),
+      mayMiss: (...of) => this.oracle.mayMiss(...of),
     })
   }
 

@@ -96,7 +96,7 @@ const TAKE =
 const NOTE =
   /^UPDATE heddle_delivery AS d SET attempt = n\.attempt, deaths = n\.deaths, error = n\.error, begun = CAST\(n\."isBegun" AS integer\),\s+retry_ms = n\."retryMs", due_ms = n\."dueMs" FROM json_to_recordset\(\$1::json\)\s+AS n \([\w", ]+\) WHERE d\.seq = n\.seq AND d\.attempt <= n\.attempt$/s
 const PROMOTE =
-  /^WITH due AS \(DELETE FROM heddle_delivery WHERE seq = ANY\(\$1::bigint\[\]\) AND due_ms > 0 AND \(SELECT pg_current_xact_id\(\)\) IS NOT NULL RETURNING \*\),\s+numbered AS \(SELECT nextval\('heddle_delivery_seq'\) AS new_seq, sorted\.\* FROM \(SELECT \* FROM due ORDER BY due_ms, seq\) AS sorted\),\s+moved AS \(INSERT INTO heddle_delivery \(seq, place, ([\w, ]+)\)\s+SELECT new_seq, CASE WHEN place IS NOT NULL THEN new_seq END, [\w, ]+ FROM numbered\),\s+replays AS \(UPDATE heddle_dead SET replay_seq = new_seq FROM numbered\s+WHERE numbered\.place IS NOT NULL AND replay_seq = numbered\.seq AND replay = 'running'\)\s+SELECT DISTINCT grp FROM numbered$/s
+  /^WITH due AS \(DELETE FROM heddle_delivery WHERE seq = ANY\(\$1::bigint\[\]\) AND due_ms > 0 AND due_ms <= \$2 AND \(SELECT pg_current_xact_id\(\)\) IS NOT NULL RETURNING \*\),\s+numbered AS \(SELECT nextval\('heddle_delivery_seq'\) AS new_seq, sorted\.\* FROM \(SELECT \* FROM due ORDER BY due_ms, seq\) AS sorted\),\s+moved AS \(INSERT INTO heddle_delivery \(seq, place, ([\w, ]+)\)\s+SELECT new_seq, CASE WHEN place IS NOT NULL THEN new_seq END, [\w, ]+ FROM numbered\),\s+replays AS \(UPDATE heddle_dead SET replay_seq = new_seq FROM numbered\s+WHERE numbered\.place IS NOT NULL AND replay_seq = numbered\.seq AND replay = 'running'\)\s+SELECT DISTINCT grp FROM numbered$/s
 /** Of an INSERT of events that are alone. */
 const ON_CONFLICT = ' ON CONFLICT (uniq, '
 const MOVE_IN = "(SELECT nextval('heddle_delivery_seq') AS seq)"
@@ -503,11 +503,11 @@ export class SimulatedServer implements SimulatedStore {
   #promote([moved]: string[], params: Params): Outcome {
     const columns = moved!.split(', ')
     const due = this.#rows<Row>(
-      'SELECT * FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms > 0 ORDER BY due_ms, seq',
+      'SELECT * FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms > 0 AND due_ms <= $2 ORDER BY due_ms, seq',
       params,
     )
     this.#judgeWriter(
-      'SELECT DISTINCT grp, slot FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms > 0',
+      'SELECT DISTINCT grp, slot FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms > 0 AND due_ms <= $2',
       params,
     )
     for (const row of due) {

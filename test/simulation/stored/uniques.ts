@@ -21,6 +21,8 @@ interface World {
   /** Whether the log has it for the group, perhaps for all that will be known. */
   isStored(id: string, group: string): boolean
   isIn(id: string, group: string): boolean
+  /** Perhaps the group gets it, and perhaps not. */
+  mayMiss(id: string, group: string): void
   /** Another publication may have given it this payload. */
   mayHave(id: string, group: string, payload: string): void
 }
@@ -81,6 +83,10 @@ export class UniqueJudge {
       // One that came or went meanwhile may have been there.
       const isFree = (group: string): boolean =>
         asked.stored.get(group)!.size === 0 && !others.some((each) => each.answeredAt > asked.askedAt)
+      // One that was stored before the groups were known takes the place of one that waits.
+      if (asked.unique.while === 'waiting')
+        for (const [group, ids] of asked.stored)
+          for (const id of ids) if (!this.#begun.has(`${id} ${group}`)) this.#world.mayMiss(id, group)
       return new Set(asked.groups.filter((group) => isFree(group) || this.#world.isIn(answer, group)))
     }
     const there = others.find(({ id }) => id === answer)

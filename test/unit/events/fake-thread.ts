@@ -38,6 +38,7 @@ export function fakeThread(isQuarantine = false): FakeThread {
     isStill: false,
     heldMs: 0,
     hasRoom: true,
+    room: 100,
     send: (id, { id: event, attempt }) => taken.push({ id, event, attempt }) > 0,
     lose: (id, reason) => void lost.push([id, reason]),
     abandon: (id) => void abandoned.push(id),
