@@ -268,14 +268,17 @@ export class UnansweredDeliveries {
     delivery.instance = instance
     delivery.queue.inFlight++
     this.#byId.set(id, delivery)
-    this.begin(id)
+    this.#beginTime(delivery, instance)
   }
 
-  /** Begins the time of its attempt. */
+  /** Begins the time of its attempt anew. */
   begin(id: number): void {
     const delivery = this.#byId.get(id)
-    if (delivery === undefined) return
-    delivery.deadlineMs = this.#clock.steadyMs() - delivery.instance!.thread.heldMs + delivery.consumer.timeoutMs
+    if (delivery !== undefined) this.#beginTime(delivery, delivery.instance!)
+  }
+
+  #beginTime(delivery: Delivery, { thread }: SubscriberInstance): void {
+    delivery.deadlineMs = this.#clock.steadyMs() - thread.heldMs + delivery.consumer.timeoutMs
   }
 
   /** Tells running handlers that they should end. */

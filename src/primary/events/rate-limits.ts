@@ -1,7 +1,7 @@
 // Limits of the rate at which handlers begin, in this process or in all of them.
 import type { Clock, Timer } from '../../core/schedule/clock.ts'
 import type { Consumer } from './consumer.ts'
-import { type RateLimit, type RateState, takeFrom } from './rate-window.ts'
+import { leftIn, putDown, type RateLimit, type RateState } from './rate-window.ts'
 
 /** A grant that is not used is void after this time: what begins later would count too early, milliseconds. */
 const GRANT_MS = 50
@@ -23,7 +23,6 @@ interface Asking {
   untilMs: number
   /** idle ──► asking ──► idle | waiting ──► idle */
   state: 'idle' | 'asking' | 'waiting'
-  timer: Timer | undefined
 }
 
 export interface RateLimitsParts {
@@ -69,7 +68,7 @@ export class RateLimits {
   #of(consumer: Consumer): Asking {
     let asking = this.#asking.get(consumer)
     if (asking === undefined) {
-      asking = { granted: 0, untilMs: 0, state: 'idle', timer: undefined }
+      asking = { granted: 0, untilMs: 0, state: 'idle' }
       this.#asking.set(consumer, asking)
     }
     return asking
@@ -119,13 +118,11 @@ export class RateLimits {
 /** Takes as many from all of them as each has, and puts down what is taken. */
 export function grantOf(states: ReadonlyMap<RateLimit, RateState>, nowMs: number, wanted: number): Grant {
   let granted = wanted
-  let waitMs = 0
   for (const [limit, state] of states) {
-    const trial = takeFrom(structuredClone(state), limit, nowMs, granted)
-    granted = trial.granted
-    waitMs = Math.max(waitMs, trial.waitMs)
-    if (granted === 0) return { granted, waitMs }
+    const { left, waitMs } = leftIn(state, limit, nowMs)
+    if (left === 0) return { granted: 0, waitMs }
+    granted = Math.min(granted, left)
   }
-  for (const [limit, state] of states) takeFrom(state, limit, nowMs, granted)
+  for (const [limit, state] of states) putDown(state, limit, nowMs, granted)
   return { granted, waitMs: 0 }
 }

@@ -22,24 +22,20 @@ function untilOf(limit: RateLimit, nowMs: number): number {
   return (Math.floor(nowMs / partMs) + 1) * partMs + limit.perMs
 }
 
-/**
- * @returns how many may begin now, and if none may, how long to wait, milliseconds
- */
-export function takeFrom(
-  state: RateState,
-  limit: RateLimit,
-  nowMs: number,
-  wanted: number,
-): { granted: number; waitMs: number } {
+/** @returns how many may begin now, and if none may, how long to wait, milliseconds */
+export function leftIn(state: RateState, limit: RateLimit, nowMs: number): { left: number; waitMs: number } {
   const untilMs = untilOf(limit, nowMs)
   // The clock was ahead, or the limit was longer: nothing counts longer than what begins now.
   for (const entry of state) entry[0] = Math.min(entry[0], untilMs)
   while (state.length > 0 && state[0]![0] <= nowMs) state.shift()
-  const used = state.reduce((sum, [, begun]) => sum + begun, 0)
-  const granted = Math.max(0, Math.min(wanted, limit.max - used))
-  if (granted === 0) return { granted, waitMs: Math.max(1, Math.ceil(state[0]![0] - nowMs)) }
+  const left = Math.max(0, limit.max - state.reduce((sum, [, begun]) => sum + begun, 0))
+  return { left, waitMs: left > 0 ? 0 : Math.max(1, Math.ceil(state[0]![0] - nowMs)) }
+}
+
+/** Puts down that some begin now. */
+export function putDown(state: RateState, limit: RateLimit, nowMs: number, begun: number): void {
+  const untilMs = untilOf(limit, nowMs)
   const last = state.at(-1)
-  if (last !== undefined && last[0] === untilMs) last[1] += granted
-  else state.push([untilMs, granted])
-  return { granted, waitMs: 0 }
+  if (last !== undefined && last[0] === untilMs) last[1] += begun
+  else state.push([untilMs, begun])
 }
