@@ -102,7 +102,16 @@ export interface EventLimit {
   perMs: number
   /** 1 to 200 of the characters of event names. Default: the limit is the subscriber's own. */
   name?: string
+  /** A limit for each value that it returns. */
+  by?: ShareOf
 }
+
+/**
+ * Whose an event is, told from its payload: a string of at most 200 characters, a number, a boolean, or nothing. Called where the event is published; it must
+ * use nothing but the payload. What throws, or returns anything else, has one share together.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: the payload of an event without a contract has any type
+export type ShareOf = (data: any) => string | number | boolean | null | undefined
 
 export interface SubscribeOptions {
   /** Further attempts after the first one failed, unless it threw an `Unrecoverable`. Default 0. */
@@ -121,6 +130,10 @@ export interface SubscribeOptions {
    * goes on. From 1 to 1,000,000; default: no limit.
    */
   concurrency?: number
+  /**
+   * Whose turn it is: those who have events waiting take turns, so one with 100,000 does not delay one with a single event. Not with `broadcast`.
+   */
+  fair?: ShareOf
   /**
    * How often handlers of the group begin, over all processes that share a PostgreSQL database, else in this one: at most `max` in any `perMs`
    * milliseconds. Several at once all hold. Subscribers with a limit of the same `name` share it. Not with `broadcast`.
@@ -236,12 +249,20 @@ export interface EventBus {
   deleteDeadLetter(id: string): Awaitable<boolean>
 }
 
+/** The checked options of a subscriber, as they cross threads: a function is its number among those that tell shares. */
+export interface SubscriberOptions extends Omit<SubscribeOptions, 'limit' | 'fair'> {
+  limit?: readonly (Omit<EventLimit, 'by'> & { by?: number })[]
+  fair?: number
+}
+
 /** A subscriber as a thread registers it. */
 export interface Subscription {
   owner: Owner
   event: string
   handler: Subscriber
-  options: SubscribeOptions
+  options: SubscriberOptions
+  /** They tell the shares of events. */
+  shares: readonly ShareOf[]
 }
 
 /** One event of the topology that `/system/events` shows. */

@@ -49,6 +49,11 @@ export interface PublishOptions {
    */
   ttlMs?: number
   /**
+   * Which events a subscriber gets first. After seven of higher priorities it gets one of each lower priority that waits, so none waits forever. Events of one
+   * key keep their order. Default `'normal'`.
+   */
+  priority?: 'high' | 'normal' | 'low'
+  /**
    * Of all events of this name with the same `unique`, a subscriber has one at a time: if one is there, `publish` takes no other, and resolves with the
    * id of that one. 1 to 512 characters. Not for subscribers with `broadcast`, nor for those that came after the boot: they get every event.
    */

@@ -5,6 +5,7 @@ import type { ScopeSource } from '../contracts/tracing.ts'
 import { causality, NO_TRACE_CONTEXT } from '../core/causality/context.ts'
 import type { ThreadStore } from '../runtime/event-store/thread-store.ts'
 import { encodePayload, type Publisher, publicationOf } from '../runtime/events/publication.ts'
+import { priorityDigit } from '../runtime/events/shares.ts'
 import { recordOf } from '../runtime/events/trace-ring.ts'
 import { ThreadBus } from '../runtime/host/bus.ts'
 import type { EventServices } from '../runtime/host/services.ts'
@@ -57,6 +58,7 @@ export class LaneBus extends ThreadBus {
   publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string> {
     const { json, keys } = encodePayload(event, payload)
     const frame = publicationOf(emitter, event, json, keys, options)
+    frame.shares = this.events.sharesOf(event, json, priorityDigit(options))
     if (frame.unique !== null) return this.#publishUnique(frame)
     const taken = this.publisher.publish(frame)
     this.#tellPublished(frame)

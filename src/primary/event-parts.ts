@@ -110,8 +110,10 @@ export function assembleEvents(
     isStoreCrowded: () => threadStore.isCrowded,
     waitsForTools: settings.eventBusWaitForTools,
     // Until its tables are there, who else is there is not known.
-    askLimits: (limits, wanted) =>
-      threadStore.isOnServer ? threadStore.opened().then(() => askLimits(threadStore.database, limits, wanted)) : null,
+    sharedLimits: {
+      isShared: () => threadStore.isOnServer,
+      ask: (asks) => threadStore.opened().then(() => askLimits(threadStore.database, asks)),
+    },
     onQuarantine: (isWanted) => lanes.quarantine.want(isWanted),
     onQuarantineUsed: () => lanes.quarantine.renew(),
     log: (level, message, fields) => log(level, message, 'event_bus', fields),

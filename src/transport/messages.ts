@@ -3,7 +3,7 @@
  * Both unions are discriminated by `type`. A bare number is the doorbell.
  */
 import type { MessagePort } from 'node:worker_threads'
-import type { DeliveryFailure, EventRecord, LostReason, SubscribeOptions } from '../contracts/event-bus.ts'
+import type { DeliveryFailure, EventRecord, LostReason, SubscriberOptions } from '../contracts/event-bus.ts'
 import type { RouteCode, RouteMethod } from '../contracts/http.ts'
 import type { LogLevel } from '../contracts/logger.ts'
 import type { PluginHealth, Starter, SystemDump, ToolStatus } from '../contracts/registry.ts'
@@ -112,7 +112,7 @@ export interface SubscriptionManifest {
   event: string
   /** `<plugin>.<handler>`: the name of the subscriber. */
   identity: string
-  options: SubscribeOptions
+  options: SubscriberOptions
 }
 
 export interface JobManifest extends Pick<JobDefinition, 'name' | 'schedule' | 'missed'> {

@@ -220,6 +220,7 @@ export class Run {
       delayMs: draw.is(plan.delayed) ? draw.between(1, 400) : 0,
       ttlMs: draw.is(plan.mortal) ? draw.between(1, 300) : 0,
       unique: null,
+      shares: '',
       seq: 0,
       subscriber: 0,
       attempt: 0,

@@ -1,5 +1,6 @@
 // Reading position of a group, and its blocked keys.
 import type { GroupKind } from '../../transport/store-changes.ts'
+import { Turns } from './turns.ts'
 
 /** A group of the store. */
 export interface Group {
@@ -80,6 +81,10 @@ export class Cursor {
   /** Rows in the hub, and the bytes of their payloads. */
   inHand = 0
   bytes = 0
+  /** The shares of its rows; null if they take no turns. */
+  turns: Turns | null = null
+  /** If they do: rows without a share, which are older, have been read. */
+  isUnsharedRead = false
   /** Average payload of a row in the last page, bytes. */
   rowBytes = 0
   readonly keys = new Map<string, Key>()
@@ -95,6 +100,11 @@ export class Cursor {
   constructor(group: Group, total: Parked) {
     this.group = group
     this.#total = total
+  }
+
+  /** From now on shares take turns. */
+  takeTurns(): void {
+    this.turns ??= new Turns()
   }
 
   keyOf(key: string): Key {

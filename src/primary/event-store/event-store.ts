@@ -4,10 +4,12 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { type Clock, pause } from '../../core/schedule/clock.ts'
 import { until, withTimeout } from '../../core/schedule/waiting.ts'
+import { CLOCK_MS } from '../../runtime/event-store/database.ts'
 import { BROKER } from '../../runtime/event-store/delivery-rows.ts'
 import { dueMsOf, keyIn, staysInStore } from '../../runtime/event-store/event-columns.ts'
 import { pruneReports } from '../../runtime/event-store/report-rows.ts'
 import { prepareTables } from '../../runtime/event-store/tables.ts'
+import { isUrgent } from '../../runtime/events/shares.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { hubEventOf, type SubscriberThread } from '../events/consumer.ts'
 import { POISON_DEATHS } from '../events/quarantine.ts'
@@ -139,6 +141,8 @@ export class EventStore {
       isTried: (seq) => this.hand.isTried(seq),
       give: (cursor, row) => this.#give(cursor, row),
       onMalformed: ({ seq, fault }) => void this.#bury(seq, fault),
+      areTurnsTaken: ({ event, name }) => hub.areTurnsTaken(event, name),
+      roomOfShare: ({ event, name }, share) => hub.roomOfShare(event, name, share),
       report,
     })
     const onBroken = (slot: OwnedSlot | undefined, message: string): void => {
@@ -324,6 +328,7 @@ export class EventStore {
     await withTimeout(stored, GROUPS_STORED_MS, undefined, this.#clock)
     if (memory.recipients !== 'later') await this.#early.assign()
     await this.#due.open(this.hand.lastBefore)
+    this.reader.areUrgent(await this.#store.urgentEvents())
     // It may have ended meanwhile.
     if (this.#state !== 'open') return
     this.#state = 'serving'
@@ -498,6 +503,7 @@ export class EventStore {
     this.#rows.add(isRelayed ? 1 : this.groups.countOf(event.event))
     const dueMs = dueMsOf(event)
     this.#members?.ring(isRelayed ? '' : event.event, dueMs)
+    if (isUrgent(event.shares)) this.reader.areUrgent([event.event])
     if (dueMs > 0) this.#due.add(dueMs)
     else this.reader.rang(isRelayed ? '' : event.event)
   }
@@ -513,6 +519,7 @@ export class EventStore {
     this.#prunedMs = nowMs + PRUNE_MS
     const { database } = this.#store
     await pruneReports(database, database.dialect)
+    await database.execute(`DELETE FROM heddle_limit WHERE until_ms < ${CLOCK_MS[database.dialect]}`)
   }
 
   /** A row that waits has got another due time, milliseconds since the epoch. */

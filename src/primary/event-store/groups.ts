@@ -160,6 +160,11 @@ export class Groups implements GroupWatcher {
 
   // ── subscribers that come and go ──────────────────────────────────────────
 
+  freed(event: string, group: string, share: string): void {
+    const entry = this.#entries.get(idOf(event, group, 'group'))
+    if (entry !== undefined) this.#parts.reader.mayGoOn(entry.id, share)
+  }
+
   heldBack(event: string, group: string, ms: number): void {
     this.#parts.heldBack(event, group, ms)
   }

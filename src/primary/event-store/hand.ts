@@ -34,6 +34,7 @@ interface Held {
   readonly cursor: Cursor
   readonly key: string | null
   readonly unique: EventFrame['unique']
+  readonly share: string
   readonly bytes: number
   /** On a server: its slot. */
   readonly slot: OwnedSlot | undefined
@@ -152,6 +153,7 @@ export class Hand implements EventSource {
       cursor,
       key: event.key,
       unique: event.unique,
+      share: event.shares,
       bytes: event.payload.length,
       slot,
       state: 'held',
@@ -351,8 +353,8 @@ export class Hand implements EventSource {
   }
 
   /** The row is in the store, and no longer in hand. */
-  #back({ cursor, place, key }: Held): void {
-    if (!this.#isEnding) this.#parts.reader.back(cursor.group.id, place, key)
+  #back({ cursor, place, key, share }: Held): void {
+    if (!this.#isEnding) this.#parts.reader.back(cursor.group.id, place, key, share)
   }
 
   /** The hub is done with it. The row is in hand until the outcome is committed. */
@@ -361,7 +363,7 @@ export class Hand implements EventSource {
     held.state = state
     this.#closed(held)
     reader.load.settling++
-    reader.rowLeft(held.cursor, held.bytes, held.key)
+    reader.rowLeft(held.cursor, held.bytes, held.key, held.share)
   }
 
   /** The key of the row may go on. */
@@ -384,8 +386,8 @@ export class Hand implements EventSource {
     const { state } = held
     this.#closed(held)
     if (state === 'settling' || state === 'leaving') reader.load.settling--
-    else reader.rowLeft(held.cursor, held.bytes, held.key)
-    reader.gone(seq)
+    else reader.rowLeft(held.cursor, held.bytes, held.key, held.share)
+    reader.gone(seq, held.cursor, held.share, held.key)
     if (held.slot !== undefined) this.#parts.onLeft?.(held.slot)
     // The slot may be held again.
     if (state === 'leaving') this.#back(held)

@@ -228,6 +228,7 @@ export class Membership {
       seen,
     )
     this.#parts.onDue(0)
+    this.#parts.reader().areUrgent(await store.urgentEvents())
     void this.#lookAtLateRows()
     void this.#lookAtLetters()
     void this.#lookAtCancels()

@@ -6,6 +6,7 @@ import { keyColumnOf } from '../../runtime/event-store/event-columns.ts'
 import { HUB_MAX_PENDING_BYTES } from '../events/queue-budget.ts'
 import { Cursor, type Group, type Key, type KeyState, type Parked } from './cursor.ts'
 import { type DeliveryStore, isMalformed, type MalformedRow, type Page, type StoredDelivery } from './store.ts'
+import { SHARES_MAX, type Turns } from './turns.ts'
 
 /** Rows of one page. The primary has requests to serve between two. */
 const PAGE_ROWS = 128
@@ -53,6 +54,10 @@ export interface ReaderParts {
   /** Gives the hub a row. @returns false if it has no subscriber now: it stays in the store */
   give: (cursor: Cursor, row: StoredDelivery) => boolean
   onMalformed: (row: MalformedRow) => void
+  /** True for a group in which those whose events are take turns. */
+  areTurnsTaken?: (group: Group) => boolean
+  /** How many rows of a share may be in the hub: 0 while its limit is used up. */
+  roomOfShare?: (group: Group, share: string) => number
   report: (level: 'WARNING' | 'INFO', message: string) => void
 }
 
@@ -94,6 +99,8 @@ export class Reader {
   readonly #byEvent = new Map<string, Cursor[]>()
   /** Cursors with unread rows and room. */
   readonly #due = new Set<Cursor>()
+  /** Events of which some have a priority: their rows take turns. */
+  readonly #urgent = new Set<string>()
   /** Rows that left the hand during the read of a page: the page may still have them. */
   readonly #left = new Set<number>()
   /** closed ──► idle ◄─► reading; each ──► ended */
@@ -128,7 +135,7 @@ export class Reader {
     const others = this.#byEvent.get(group.event)
     if (others === undefined) this.#byEvent.set(group.event, [cursor])
     else others.push(cursor)
-    this.#ready(cursor)
+    this.#news(cursor)
     return cursor
   }
 
@@ -154,7 +161,7 @@ export class Reader {
     if (cursor === undefined) return
     cursor.after = 0
     cursor.version++
-    this.#ready(cursor)
+    this.#news(cursor)
   }
 
   cursor(group: number): Cursor | undefined {
@@ -165,18 +172,35 @@ export class Reader {
 
   /** Rows of an event have been committed. */
   rang(event: string): void {
-    for (const cursor of this.#byEvent.get(event) ?? []) this.#ready(cursor)
+    for (const cursor of this.#byEvent.get(event) ?? []) this.#news(cursor)
+  }
+
+  /** Some events of these names have a priority. */
+  areUrgent(events: readonly string[]): void {
+    for (const event of events) {
+      if (this.#urgent.has(event)) continue
+      this.#urgent.add(event)
+      this.rang(event)
+    }
   }
 
   /** Rows of a group have been committed. */
   rangGroup(group: number): void {
     const cursor = this.#cursors.get(group)
-    if (cursor !== undefined) this.#ready(cursor)
+    if (cursor !== undefined) this.#news(cursor)
+  }
+
+  /** Rows of a share may be read. */
+  mayGoOn(group: number, share: string): void {
+    const cursor = this.#cursors.get(group)
+    if (cursor?.turns == null) return
+    cursor.turns.mayGoOn(share)
+    this.#ready(cursor)
   }
 
   /** A thread is gone: its last commits are unknown. */
   rangAll(): void {
-    for (const cursor of this.#cursors.values()) this.#ready(cursor)
+    for (const cursor of this.#cursors.values()) this.#news(cursor)
   }
 
   #ready(cursor: Cursor): void {
@@ -184,6 +208,13 @@ export class Reader {
     cursor.state = 'behind'
     this.#due.add(cursor)
     this.#schedule()
+  }
+
+  /** Some of its rows may be new. */
+  #news(cursor: Cursor): void {
+    cursor.turns?.news()
+    cursor.isUnsharedRead = false
+    this.#ready(cursor)
   }
 
   /** A key is unblocked: it is read from its first row not handed out. */
@@ -194,8 +225,12 @@ export class Reader {
   }
 
   /** The outcome of a row is committed, or it stays in the store: a page being read may still have it. */
-  gone(seq: number): void {
+  gone(seq: number, cursor: Cursor, share: string, key: string | null): void {
     if (this.#state === 'reading') this.#left.add(seq)
+    if (share !== '' && cursor.turns !== null) {
+      cursor.turns.gone(share, seq, key)
+      if (cursor.state === 'read') this.#ready(cursor)
+    }
     if (this.load.settling !== SETTLING_MAX) return
     // Reading paused above this number.
     for (const cursor of this.#cursors.values()) {
@@ -206,11 +241,12 @@ export class Reader {
   }
 
   /** The hub is done with a row: there is room for another. */
-  rowLeft(cursor: Cursor, bytes: number, key: string | null): void {
+  rowLeft(cursor: Cursor, bytes: number, key: string | null, share = ''): void {
     this.load.deliveries--
     this.load.bytes -= bytes
     cursor.inHand--
     cursor.bytes -= bytes
+    if (share !== '') this.#shareLeft(cursor, share)
     if (key !== null) {
       const found = cursor.keys.get(key)
       if (found !== undefined) {
@@ -226,6 +262,12 @@ export class Reader {
     if (cursor.state === 'full') cursor.state = 'behind'
     this.#due.add(cursor)
     this.#schedule()
+  }
+
+  /** Its share may have more rows that were left out. */
+  #shareLeft(cursor: Cursor, share: string): void {
+    cursor.turns?.left(share)
+    if (cursor.state === 'read') this.#ready(cursor)
   }
 
   /** Returns the number of further rows it may have in hand: at least one. */
@@ -301,8 +343,90 @@ export class Reader {
       cursor.state = 'full'
       return 0
     }
+    let rows = 0
+    const turns = await this.#turnsOf(cursor)
+    if (turns !== null && !turns.isRead) {
+      rows = await this.#readShares(cursor, turns, room)
+      if (cursor.state !== ('behind' as Cursor['state'])) return rows
+      // Rows without a share are older.
+      if (cursor.isUnsharedRead) {
+        if (turns.isRead) cursor.state = 'read'
+        else this.#due.add(cursor)
+        return rows
+      }
+    }
+    const left = this.#roomOf(cursor)
+    if (left === 0) {
+      cursor.state = 'full'
+      return rows
+    }
     const byBytes = Math.max(1, Math.floor(PAGE_BYTES / Math.max(1, cursor.rowBytes)))
-    return this.#readGroup(cursor, Math.min(room, this.#parts.pageRows ?? PAGE_ROWS, byBytes))
+    rows += await this.#readGroup(cursor, Math.min(left, this.#parts.pageRows ?? PAGE_ROWS, byBytes))
+    if (turns !== null && cursor.state === ('read' as Cursor['state'])) {
+      cursor.isUnsharedRead = true
+      if (!turns.isRead) this.#ready(cursor)
+    }
+    return rows
+  }
+
+  /** Returns the shares of its rows, if they take turns. */
+  async #turnsOf(cursor: Cursor): Promise<Turns | null> {
+    const { group, turns } = cursor
+    const mayTakeTurns = turns === null && group.kind === 'group'
+    if (mayTakeTurns && (this.#urgent.has(group.event) || this.#parts.areTurnsTaken?.(group) === true)) {
+      await this.#parts.store.takeTurns(group.id)
+      cursor.takeTurns()
+    }
+    return cursor.turns
+  }
+
+  /** One turn of some shares. @returns the number of rows given */
+  async #readShares(cursor: Cursor, turns: Turns, room: number): Promise<number> {
+    const { store, clock, roomOfShare } = this.#parts
+    const { group } = cursor
+    const isRound = !turns.areNamed
+    if (isRound) turns.turns()
+    const keys = turns.takeKeys()
+    if (keys.length > 0) for (const share of await store.sharesOfKeys(group.id, keys)) turns.mayGoOn(share)
+    const shares = isRound ? await store.nextShares(group.id, turns.after, SHARES_MAX) : turns.takeNamed()
+    const pageRows = Math.min(room, this.#parts.pageRows ?? PAGE_ROWS)
+    const asks = turns.asks(shares, room, pageRows, (share) => roomOfShare?.(group, share) ?? GROUP_MAX)
+    const readMs = clock.steadyMs()
+    const page = asks.length === 0 ? [] : await store.readShares(group.id, asks)
+    this.readMs = readMs
+    const before = this.load.deliveries
+    const { unread, suspect } = this.#takeShared(cursor, page)
+    const given = this.load.deliveries - before
+    if (isRound) turns.turned(shares, unread, given)
+    else for (const share of unread) turns.mayGoOn(share)
+    if (suspect !== null) this.#try(cursor, suspect)
+    else
+      for (const ask of asks)
+        if (!turns.hasInHand(ask.share) && !unread.has(ask.share))
+          turns.passed(ask.share, await store.passShare(group.id, ask))
+    return given
+  }
+
+  /** @returns the shares of rows that there is no room for, and a row that runs alone, if one is next */
+  #takeShared(cursor: Cursor, page: Page): { unread: Set<string>; suspect: StoredDelivery | null } {
+    const unread = new Set<string>()
+    for (const row of page) {
+      if (this.#state !== 'reading' || !this.#isHere(cursor)) break
+      if (this.#isTaken(row)) continue
+      if (isMalformed(row)) {
+        this.#parts.onMalformed(row)
+        continue
+      }
+      const { key, payload, shares } = row.event
+      if (row.waits === true || (key !== null && cursor.keys.get(key)?.state === 'parked')) continue
+      if (key !== null && (cursor.keys.get(key)?.inHand ?? 0) > 0) continue
+      if (this.#parts.isSuspect(row)) return { unread, suspect: row }
+      if (this.#roomOf(cursor) === 0 || (cursor.inHand > 0 && this.load.bytes + payload.length > MAX_BYTES)) {
+        cursor.state = 'full'
+        unread.add(shares)
+      } else this.#give(cursor, row)
+    }
+    return { unread, suspect: null }
   }
 
   async #readGroup(cursor: Cursor, limit: number): Promise<number> {
@@ -310,7 +434,8 @@ export class Reader {
     const { after, version } = cursor
     cursor.reading = after
     const readMs = this.#parts.clock.steadyMs()
-    const { rows: page, readTo } = await this.#parts.store.readGroup(cursor.group.id, after, limit)
+    const areTurnsTaken = cursor.turns !== null
+    const { rows: page, readTo } = await this.#parts.store.readGroup(cursor.group.id, after, limit, areTurnsTaken)
     // A row has returned meanwhile, or this process has got slots: the page may have rows that follow what it lacks.
     const isStale = cursor.version !== version
     this.readMs = readMs
@@ -359,7 +484,7 @@ export class Reader {
     for (const [n, row] of page.entries()) {
       const isOver = this.#state !== 'reading' || !this.#isHere(cursor)
       if (isOver || (of !== undefined && of.state !== 'behind')) return { taken: n, suspect: null }
-      if (this.#left.has(row.seq) || this.#parts.isInHand(row.seq)) continue
+      if (this.#isTaken(row)) continue
       if (isMalformed(row)) this.#parts.onMalformed(row)
       // It is read again, behind the row it waits for.
       else if (row.waits === true) {
@@ -373,6 +498,11 @@ export class Reader {
       }
     }
     return { taken: page.length, suspect: null }
+  }
+
+  /** It is in hand, or has been since the page was asked for. */
+  #isTaken({ seq }: Page[number]): boolean {
+    return this.#left.has(seq) || this.#parts.isInHand(seq)
   }
 
   #isHere(cursor: Cursor): boolean {
@@ -403,8 +533,8 @@ export class Reader {
       const { cursor, row } = trial
       this.#parts.untried(row.seq)
       cursor.state = 'behind'
-      if (!isGiven) this.back(cursor.group.id, row.place, row.event.key)
-      this.#ready(cursor)
+      if (!isGiven) this.back(cursor.group.id, row.place, row.event.key, row.event.shares)
+      this.#news(cursor)
     }
   }
 
@@ -443,12 +573,16 @@ export class Reader {
     this.load.bytes += payload.length
     cursor.inHand++
     cursor.bytes += payload.length
+    const { shares: share } = row.event
+    cursor.turns?.given(share, row.seq)
     if (key !== null) {
       if (row.slot !== undefined) key.slot = row.slot.slot
       key.inHand++
       key.last = Math.max(key.last, row.place)
     }
-    if (!this.#parts.give(cursor, row)) this.rowLeft(cursor, payload.length, name)
+    if (this.#parts.give(cursor, row)) return
+    this.rowLeft(cursor, payload.length, name)
+    cursor.turns?.refused(share, row.seq)
   }
 
   /** Blocks the key of a new dead letter: its rows are skipped. @param place of the dead letter */
@@ -463,12 +597,15 @@ export class Reader {
   }
 
   /** A row handed out stays in the store, or is there again at its old place. */
-  back(group: number, place: number, name: string | null): void {
+  back(group: number, place: number, name: string | null, share = ''): void {
     const cursor = this.#cursors.get(group)
     if (cursor === undefined) return
+    // Its turn comes again.
+    if (share !== '' && cursor.turns !== null) return this.mayGoOn(group, share)
     if (name === null) {
       cursor.after = Math.min(cursor.after, place - 1)
       cursor.version++
+      cursor.isUnsharedRead = false
       return this.#ready(cursor)
     }
     // Later rows of the key may be in a page being read: they wait for this one.

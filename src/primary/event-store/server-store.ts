@@ -2,7 +2,7 @@
 import type { Queryable, Row } from '../../contracts/db.ts'
 import { ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import { BROKER } from '../../runtime/event-store/delivery-rows.ts'
-import { type EventColumns, envelopeOf, keyColumnOf, keyIn } from '../../runtime/event-store/event-columns.ts'
+import { type EventColumns, envelopeOf, keyColumnOf, keyIn, shareSql } from '../../runtime/event-store/event-columns.ts'
 import { arrayOf, deleteRowsOf } from '../../runtime/event-store/server-changes.ts'
 import { unassignedOf } from '../../runtime/event-store/server-rows.ts'
 import { IS_DRAWING, MEMBER_THREADS, SLOTS, slotOf } from '../../runtime/event-store/server-tables.ts'
@@ -12,8 +12,18 @@ import type { StoreMemory } from '../../transport/memory/store-memory.ts'
 import type { GroupKind } from '../../transport/store-changes.ts'
 import { HORIZON, type Horizon } from './horizon.ts'
 import type { OwnedSlot, Slots } from './slots.ts'
-import { type ClockJump, deliveryOf, type MovedRow, SqlStore, type StoredGroup, type Tried } from './sql-store.ts'
+import {
+  type ClockJump,
+  deliveryOf,
+  IS_HEAD,
+  type MovedRow,
+  SHARE_WINDOW,
+  SqlStore,
+  type StoredGroup,
+  type Tried,
+} from './sql-store.ts'
 import type { GroupPage, Page } from './store.ts'
+import type { ShareAsk } from './turns.ts'
 
 // Taken before plugins can replace it.
 const { parse: parseJson } = JSON
@@ -24,8 +34,8 @@ const DELETE_REPLACED = deleteReplaced(ASSIGNABLE.replaceAll('grp', 'd.grp').rep
 const HAS_ASSIGNABLE = `EXISTS (SELECT 1 FROM heddle_delivery WHERE ${ASSIGNABLE})`
 const ORDER = 'coalesce(place, seq)'
 /** Rare columns: a read of fewer columns is faster. */
-const TRIED = `CASE WHEN attempt = 1 AND deaths = 0 AND crashes = 0 AND expires_ms = 0 AND begun = 0 AND retry_ms = 0 AND error = '' AND uniq IS NULL THEN NULL
-  ELSE CAST(json_build_array(attempt, deaths, crashes, expires_ms, begun, retry_ms, error, uniq) AS text) END`
+const TRIED = `CASE WHEN attempt = 1 AND deaths = 0 AND crashes = 0 AND expires_ms = 0 AND begun = 0 AND retry_ms = 0 AND error = '' AND uniq IS NULL AND share IS NULL THEN NULL
+  ELSE CAST(json_build_array(attempt, deaths, crashes, expires_ms, begun, retry_ms, error, uniq, share) AS text) END`
 /** True if an older row of the key waits for its groups. Part of the page's query: another process may assign it at any moment. */
 const WAITS = `CASE WHEN key IS NOT NULL AND EXISTS (SELECT 1 FROM heddle_delivery WHERE grp < ${BROKER}) THEN EXISTS (
   SELECT 1 FROM heddle_delivery AS o WHERE o.grp < ${BROKER} AND o.due_ms = 0 AND o.event = heddle_delivery.event AND o.key = heddle_delivery.key
@@ -36,6 +46,19 @@ const COLUMNS = `seq, place, slot, thread, event_id AS id, event, envelope, payl
 const KEY_IN_HAND = 64
 const KEY = `SELECT ${COLUMNS}, ${HAS_ASSIGNABLE} AS has_assignable FROM heddle_delivery
   WHERE grp = $1 AND key = $2 AND ${ORDER} > $3 AND due_ms = 0 AND slot = ANY($5::int[]) ORDER BY ${ORDER} LIMIT $4`
+const SHARES = `SELECT d.* FROM json_to_recordset($2::json) AS s (share text, "limit" integer, after bigint, in_hand bigint[]) CROSS JOIN LATERAL (
+  SELECT ${COLUMNS} FROM (SELECT * FROM heddle_delivery WHERE grp = $1 AND share = s.share AND due_ms = 0 AND ${ORDER} > s.after
+      AND seq <> ALL (s.in_hand) ORDER BY ${ORDER} LIMIT ${SHARE_WINDOW}) AS heddle_delivery
+    WHERE slot = ANY($3::int[]) AND ${IS_HEAD} ORDER BY ${ORDER} LIMIT s."limit") AS d`
+const FIRST_OF_KEYS = `SELECT DISTINCT (SELECT share FROM heddle_delivery WHERE grp = $1 AND key = k.value AND due_ms = 0 ORDER BY ${ORDER} LIMIT 1) AS share
+  FROM json_array_elements_text($2::json) AS k (value)`
+/** As in `SqlStore`, for all priorities together. */
+const NEXT_SHARES = `SELECT p.n, f.share FROM (VALUES (0, $2::text, '1'), (1, $3::text, '2'), (2, $4::text, '3')) AS p (n, after, until) CROSS JOIN LATERAL (
+  WITH RECURSIVE s (share) AS (
+    SELECT min(d.share) FROM heddle_delivery AS d WHERE d.grp = $1 AND d.share > p.after AND d.share < p.until AND d.due_ms = 0
+    UNION ALL SELECT (SELECT min(d.share) FROM heddle_delivery AS d WHERE d.grp = $1 AND d.share > s.share AND d.share < p.until AND d.due_ms = 0)
+      FROM s WHERE s.share IS NOT NULL)
+  SELECT share FROM s WHERE share IS NOT NULL LIMIT $5) AS f`
 /** Rows behind the cursor that are not in hand, and the first of those that became visible late. */
 const BEHIND = 'SELECT seq, place, key FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms = 0'
 const LATE = `SELECT ${COLUMNS} FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms = 0 ORDER BY ${ORDER} LIMIT $2`
@@ -62,12 +85,13 @@ const NOT_TRIED: Tried = {
   retry_ms: 0,
   error: '',
   uniq: null,
+  share: null,
 }
 
 function triedOf(column: string | null): Tried {
   if (column === null) return NOT_TRIED
-  const [attempt, deaths, crashes, expires_ms, begun, retry_ms, error, uniq] = parseJson(column)
-  return { attempt, deaths, crashes, expires_ms, begun, retry_ms, error, uniq }
+  const [attempt, deaths, crashes, expires_ms, begun, retry_ms, error, uniq, share] = parseJson(column)
+  return { attempt, deaths, crashes, expires_ms, begun, retry_ms, error, uniq, share }
 }
 
 /** A group new to this process. */
@@ -85,13 +109,16 @@ export interface NewGroup {
  * any number of rows, cannot be chosen for rows at an old place: a plan made for an empty table would read all of them.
  */
 const PAGE = `(SELECT ${COLUMNS} FROM heddle_delivery
-    WHERE grp = $1 AND ${ORDER} > $2 AND due_ms = 0 AND ($6::boolean OR slot = ANY($5::int[])) ORDER BY ${ORDER} LIMIT $3)
+    WHERE grp = $1 AND ${ORDER} > $2 AND due_ms = 0 AND ($6::boolean OR slot = ANY($5::int[]))
+      AND (NOT $7::boolean OR share IS NULL) ORDER BY ${ORDER} LIMIT $3)
   UNION ALL SELECT ${HORIZON.last}, NULL, ${NO_SLOT}, 0, ${HORIZON.oldest}, ${HORIZON.next},
     coalesce((SELECT string_agg(CAST(seq AS text), ',') FROM (
       SELECT seq FROM heddle_delivery
-        WHERE grp = $1 AND slot = ANY($5::int[]) AND ${ORDER} > $4 AND ${ORDER} <= $2 AND due_ms = 0 AND (${WAITS}) IS NOT TRUE
+        WHERE grp = $1 AND slot = ANY($5::int[]) AND ${ORDER} > $4 AND ${ORDER} <= $2 AND due_ms = 0 AND (NOT $7::boolean OR share IS NULL)
+          AND (${WAITS}) IS NOT TRUE
       UNION ALL SELECT seq FROM heddle_delivery
-        WHERE grp = $1 AND slot = ANY($5::int[]) AND seq > $4 AND place IS NOT NULL AND place <= $4 AND place <= $2 AND due_ms + 0 = 0) AS behind), ''),
+        WHERE grp = $1 AND slot = ANY($5::int[]) AND seq > $4 AND place IS NOT NULL AND place <= $4 AND place <= $2 AND due_ms + 0 = 0
+          AND (NOT $7::boolean OR share IS NULL)) AS behind), ''),
     CASE WHEN ${HAS_ASSIGNABLE} THEN 'some' ELSE '' END, NULL, NULL, NULL FROM ${HORIZON.from}`
 
 export interface ServerStoreParts {
@@ -141,7 +168,7 @@ export class ServerStore extends SqlStore {
   }
 
   /** The page begins with late rows: a publisher may have committed a late row and then the next of its key. */
-  override readGroup(group: number, after: number, limit: number): Promise<GroupPage> {
+  override readGroup(group: number, after: number, limit: number, areTurnsTaken: boolean): Promise<GroupPage> {
     return this.inTurn(async () => {
       const slots = this.#readable(group)
       if (slots.length === 0) return { rows: [], readTo: 0 }
@@ -150,7 +177,7 @@ export class ServerStore extends SqlStore {
         const examined = this.#examined.get(group) ?? 0
         this.#left.clear()
         this.#parts.horizon.begin()
-        const params = [group, after, limit, examined, `{${numbers.join(',')}}`, slots.length === SLOTS]
+        const params = [group, after, limit, examined, `{${numbers.join(',')}}`, slots.length === SLOTS, areTurnsTaken]
         const rows = await this.database.query<ServerRow & Row>(PAGE, params)
         const { seq, id, event, envelope: behind, payload: assignable } = rows.pop()!
         if (assignable !== '') {
@@ -188,6 +215,33 @@ export class ServerStore extends SqlStore {
         if (last !== undefined) from = Number(last.place ?? last.seq)
       }
       return this.#pageOf(slots, fresh.slice(0, limit))
+    })
+  }
+
+  override async nextShares(group: number, after: readonly string[], limit: number): Promise<string[][]> {
+    const params = [group, ...after.map((last, n) => (last === '' ? String(n) : last)), limit]
+    const rows = await this.database.query<{ n: number; share: string }>(NEXT_SHARES, params)
+    return after.map((_, n) => rows.flatMap((row) => (Number(row.n) === n ? [row.share] : [])))
+  }
+
+  protected override get firstOfKeys(): string {
+    return FIRST_OF_KEYS
+  }
+
+  override readShares(group: number, asks: readonly ShareAsk[]): Promise<Page> {
+    return this.inTurn(async () => {
+      const slots = this.#readable(group)
+      if (slots.length === 0) return []
+      const list = `{${slots.map(({ slot }) => slot).join(',')}}`
+      this.#left.clear()
+      return this.#pageOf(
+        slots,
+        await this.database.query<ServerRow & Row>(SHARES, [
+          group,
+          JSON.stringify(asks.map(({ inHand, ...ask }) => ({ ...ask, in_hand: inHand }))),
+          list,
+        ]),
+      )
     })
   }
 
@@ -449,8 +503,8 @@ export class ServerStore extends SqlStore {
     await this.database.execute(DELETE_REPLACED)
     await this.database.execute(
       `WITH moved AS (DELETE FROM heddle_delivery WHERE ${ASSIGNABLE} AND ${IS_DRAWING} RETURNING *)
-       INSERT INTO heddle_delivery (place, grp, slot, ${DELIVERY}, uniq)
-       SELECT d.seq, g.id, CASE WHEN g.member > 0 THEN 0 ELSE d.slot END, ${from}, ${UNIQUE_OF_GROUP}
+       INSERT INTO heddle_delivery (place, grp, slot, ${DELIVERY}, uniq, share)
+       SELECT d.seq, g.id, CASE WHEN g.member > 0 THEN 0 ELSE d.slot END, ${from}, ${UNIQUE_OF_GROUP}, ${shareSql('postgres', 'd.share', 'g')}
        FROM moved AS d JOIN heddle_group AS g ON g.event = d.event ORDER BY d.seq ${IF_ALONE}`,
     )
   }

@@ -1,34 +1,44 @@
 // The limits that processes on one server share.
 import { CLOCK_MS, ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
-import { type Grant, grantOf } from '../events/rate-limits.ts'
+import { type Ask, type Grant, grantOf } from '../events/rate-limits.ts'
 import type { RateLimit, RateState } from '../events/rate-window.ts'
 
+const NOW = CLOCK_MS.postgres
+const MAKE = `INSERT INTO heddle_limit (name, state, until_ms) SELECT value, '[]', ${NOW} FROM json_array_elements_text($1::json) ON CONFLICT (name) DO NOTHING`
+/** In one order, so that two processes do not wait for each other. */
+const LOCK = `SELECT name, state, ${NOW} AS now_ms FROM heddle_limit WHERE name IN (SELECT json_array_elements_text($1::json)) ORDER BY name FOR UPDATE`
+const WRITE = `UPDATE heddle_limit AS l SET state = n.state, until_ms = ${NOW} + n.kept FROM json_to_recordset($1::json) AS n (name text, state text, kept bigint)
+  WHERE l.name = n.name`
+
 /** Takes from limits in the database, by its clock. */
-export function askLimits(db: StoreDatabase, limits: readonly RateLimit[], wanted: number): Promise<Grant> {
-  // One order, so that two processes do not wait for each other.
-  const sorted = [...limits].sort((a, b) => (a.name < b.name ? -1 : 1))
+export function askLimits(db: StoreDatabase, asks: readonly Ask[]): Promise<Grant[]> {
+  const limits = new Map(asks.flatMap(({ limits: all }) => all.map((limit) => [limit.name, limit] as const)))
+  const names = [JSON.stringify([...limits.keys()].sort())]
   return ownTransaction(db, async (tx) => {
-    const states = new Map<RateLimit, RateState>()
-    let nowMs = 0
-    for (const limit of sorted) {
-      await tx.execute(
-        `INSERT INTO heddle_limit (name, state, at_ms) VALUES ($1, '[]', ${CLOCK_MS.postgres}) ON CONFLICT (name) DO NOTHING`,
-        [limit.name],
-      )
-      const row = await tx.queryOne<{ state: string; now_ms: number }>(
-        `SELECT state, ${CLOCK_MS.postgres} AS now_ms FROM heddle_limit WHERE name = $1 FOR UPDATE`,
-        [limit.name],
-      )
-      states.set(limit, JSON.parse(row!.state) as RateState)
-      nowMs = Number(row!.now_ms)
+    const lock = () => tx.query<{ name: string; state: string; now_ms: number }>(LOCK, names)
+    let rows = await lock()
+    if (rows.length < limits.size) {
+      await tx.execute(MAKE, names)
+      rows = await lock()
     }
-    const grant = grantOf(states, nowMs, wanted)
-    if (grant.granted > 0)
-      for (const [{ name }, state] of states)
-        await tx.execute(`UPDATE heddle_limit SET state = $1, at_ms = ${CLOCK_MS.postgres} WHERE name = $2`, [
-          JSON.stringify(state),
-          name,
-        ])
-    return grant
+    const states = new Map(rows.map(({ name, state }) => [name, JSON.parse(state) as RateState]))
+    const nowMs = Number(rows[0]!.now_ms)
+    const grants = asks.map((ask) =>
+      grantOf(
+        new Map(ask.limits.map((limit): [RateLimit, RateState] => [limit, states.get(limit.name)!])),
+        nowMs,
+        ask.wanted,
+      ),
+    )
+    const used = asks.flatMap(({ limits: all }, n) => (grants[n]!.granted > 0 ? all : []))
+    if (used.length > 0) {
+      const written = [...new Set(used)].map(({ name, perMs }) => ({
+        name,
+        state: JSON.stringify(states.get(name)),
+        kept: 2 * perMs,
+      }))
+      await tx.execute(WRITE, [JSON.stringify(written)])
+    }
+    return grants
   })
 }

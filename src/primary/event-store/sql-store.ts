@@ -9,6 +9,7 @@ import {
   frameOf,
   keyColumnOf,
   keyOf,
+  shareSql,
   timestampOf,
 } from '../../runtime/event-store/event-columns.ts'
 import { deleteReplaced, IF_ALONE, UNIQUE_OF_GROUP, uniqueIn } from '../../runtime/event-store/unique-rows.ts'
@@ -17,14 +18,35 @@ import type { StoreMemory } from '../../transport/memory/store-memory.ts'
 import type { GroupKind, GroupRow } from '../../transport/store-changes.ts'
 import type { OwnedSlot } from './slots.ts'
 import type { DeliveryStore, GroupPage, MalformedRow, Page, StoredDelivery } from './store.ts'
+import type { ShareAsk } from './turns.ts'
 
 const PLACE = 'coalesce(place, seq)'
 /** Upper bound of places: a foreign row above it, or without a number, would end the order of its group. */
 const LAST_PLACE = 2 ** 52
 export const COLUMNS =
-  'seq, coalesce(place, seq) AS place, thread, event_id AS id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes, uniq'
+  'seq, coalesce(place, seq) AS place, thread, event_id AS id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes, uniq, share'
 /** With `+`: otherwise SQLite would compile a statement anew for each value of a limit, or of a column outside of ORDER BY. */
 const GROUP = `SELECT ${COLUMNS} FROM heddle_delivery WHERE grp = +$1 AND ${PLACE} > $2 AND ${PLACE} < ${LAST_PLACE} AND due_ms = 0 ORDER BY ${PLACE} LIMIT +$3`
+const UNSHARED_GROUP = GROUP.replace('AND due_ms = 0', 'AND due_ms = 0 AND share IS NULL')
+/** Rows of a share that are looked at together. */
+export const SHARE_WINDOW = 1024
+/** Shares between $2 and $3, exclusive: each is found by the index alone. */
+const NEXT_SHARES = `WITH RECURSIVE s (share) AS (
+    SELECT min(share) FROM heddle_delivery WHERE grp = +$1 AND share > $2 || '' AND share < $3 || '' AND due_ms = 0
+    UNION ALL SELECT (SELECT min(d.share) FROM heddle_delivery AS d WHERE d.grp = +$1 AND d.share > s.share AND d.share < $3 || '' AND d.due_ms = 0)
+      FROM s WHERE s.share IS NOT NULL)
+  SELECT share FROM s WHERE share IS NOT NULL LIMIT +$4`
+/** The first row of its key, which no dead letter blocks. */
+export const IS_HEAD = `(key IS NULL OR (NOT EXISTS (SELECT 1 FROM heddle_delivery AS o WHERE o.grp = heddle_delivery.grp AND o.key = heddle_delivery.key
+    AND o.due_ms = 0 AND coalesce(o.place, o.seq) < coalesce(heddle_delivery.place, heddle_delivery.seq))
+  AND NOT EXISTS (SELECT 1 FROM heddle_parked AS p WHERE p.grp = heddle_delivery.grp AND p.key = heddle_delivery.key)))`
+/** The subquery keeps its order: SQLite does not merge it, because of its limit. */
+const SHARE = `SELECT ${COLUMNS} FROM (SELECT * FROM heddle_delivery WHERE grp = +$1 AND share = $2 || '' AND due_ms = 0 AND ${PLACE} > $3
+    AND seq NOT IN (SELECT value FROM json_each($4)) ORDER BY ${PLACE} LIMIT ${SHARE_WINDOW}) AS heddle_delivery WHERE ${IS_HEAD} LIMIT +$5`
+const FIRST_OF_KEYS = `SELECT DISTINCT (SELECT share FROM heddle_delivery WHERE grp = +$1 AND key = k.value AND due_ms = 0 ORDER BY ${PLACE} LIMIT 1) AS share
+  FROM json_each($2) AS k`
+const PASS_SHARE = `SELECT ${PLACE} AS place FROM heddle_delivery WHERE grp = $1 AND share = $2 AND due_ms = 0 AND ${PLACE} > $3
+  ORDER BY ${PLACE} LIMIT 1 OFFSET ${SHARE_WINDOW - 1}`
 const KEY = `SELECT ${COLUMNS} FROM heddle_delivery WHERE grp = +$1 AND key = $2 || '' AND ${PLACE} > $3 AND ${PLACE} < ${LAST_PLACE} AND due_ms = 0 ORDER BY ${PLACE} LIMIT +$4`
 
 /** With the number in the text: the index of these rows needs it. */
@@ -102,8 +124,51 @@ export class SqlStore implements DeliveryStore {
     return this.#database()
   }
 
-  async readGroup(group: number, after: number, limit: number): Promise<GroupPage> {
-    return { rows: await this.#read(GROUP, [group, after, limit]), readTo: 0 }
+  async readGroup(group: number, after: number, limit: number, areTurnsTaken: boolean): Promise<GroupPage> {
+    return { rows: await this.#read(areTurnsTaken ? UNSHARED_GROUP : GROUP, [group, after, limit]), readTo: 0 }
+  }
+
+  async nextShares(group: number, after: readonly string[], limit: number): Promise<string[][]> {
+    const shares: string[][] = []
+    for (const [n, last] of after.entries()) {
+      const params = [group, last === '' ? String(n) : last, String(n + 1), limit]
+      shares.push((await this.database.query<{ share: string }>(NEXT_SHARES, params)).map(({ share }) => share))
+    }
+    return shares
+  }
+
+  async readShares(group: number, asks: readonly ShareAsk[]): Promise<Page> {
+    const pages: Page[] = []
+    for (const { share, limit, after, inHand } of asks)
+      pages.push(await this.#read(SHARE, [group, share, after, JSON.stringify(inHand), limit]))
+    return pages.flat()
+  }
+
+  async passShare(group: number, { share, after }: ShareAsk): Promise<number> {
+    const row = await this.database.queryOne<{ place: number }>(PASS_SHARE, [group, share, after])
+    return row === null ? 0 : Number(row.place)
+  }
+
+  async sharesOfKeys(group: number, keys: readonly string[]): Promise<string[]> {
+    const columns = JSON.stringify(keys.map(keyColumnOf))
+    const rows = await this.database.query<{ share: string | null }>(this.firstOfKeys, [group, columns])
+    return rows.flatMap(({ share }) => (share === null ? [] : [share]))
+  }
+
+  protected get firstOfKeys(): string {
+    return FIRST_OF_KEYS
+  }
+
+  async takeTurns(group: number): Promise<void> {
+    await this.database.execute('UPDATE heddle_group SET has_share = 1 WHERE id = $1 AND has_share = 0', [group])
+  }
+
+  /** The events of which some have a priority. */
+  async urgentEvents(): Promise<string[]> {
+    const rows = await this.database.query<{ event: string }>(
+      'SELECT DISTINCT event FROM heddle_group WHERE has_share = 1',
+    )
+    return rows.map(({ event }) => event)
   }
 
   readKey(group: number, key: string, after: number, limit: number): Promise<Page> {
@@ -310,7 +375,7 @@ export class SqlStore implements DeliveryStore {
       .join(', ')
     await tx.execute(deleteReplaced(`d.grp = ${ALL_GROUPS}`))
     await tx.execute(
-      `INSERT INTO heddle_delivery (place, grp, ${columns}, uniq) SELECT d.seq, g.id, ${from}, ${UNIQUE_OF_GROUP} FROM heddle_delivery AS d
+      `INSERT INTO heddle_delivery (place, grp, ${columns}, uniq, share) SELECT d.seq, g.id, ${from}, ${UNIQUE_OF_GROUP}, ${shareSql('sqlite', 'd.share', 'g')} FROM heddle_delivery AS d
        CROSS JOIN heddle_group AS g ON g.event = d.event WHERE d.grp = ${ALL_GROUPS} ORDER BY d.seq ${IF_ALONE}`,
     )
     await tx.execute(`DELETE FROM heddle_delivery WHERE grp = ${ALL_GROUPS}`)
@@ -336,6 +401,7 @@ export function deliveryOf(
   try {
     const event = frameOf(row)
     event.payload = bytesOf(event.payload)
+    if (tried.share !== null) event.shares = tried.share
     if (tried.uniq !== null) event.unique = uniqueIn(tried.uniq)
     return {
       seq,

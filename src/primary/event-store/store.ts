@@ -2,6 +2,7 @@
 import type { Awaitable } from '../../contracts/common.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { OwnedSlot } from './slots.ts'
+import type { ShareAsk } from './turns.ts'
 
 /** A row of the store: one event for one group. */
 export interface StoredDelivery {
@@ -55,8 +56,22 @@ export interface GroupPage {
 
 /** Reads ready rows in order. */
 export interface DeliveryStore {
-  /** Returns the next rows of a group after a place, at most `limit`. */
-  readGroup(group: number, after: number, limit: number): Awaitable<GroupPage>
+  /** Returns the next rows of a group after a place, at most `limit`. @param areTurnsTaken only those without a share */
+  readGroup(group: number, after: number, limit: number, areTurnsTaken: boolean): Awaitable<GroupPage>
   /** Does the same for one key. @param key as its column stores it */
   readKey(group: number, key: string, after: number, limit: number): Awaitable<Page>
+  /**
+   * Returns the next shares of a group that have ready rows, by priority, in an order of the store.
+   * @param after by priority: a share; empty: the first ones
+   * @param limit of each priority
+   */
+  nextShares(group: number, after: readonly string[], limit: number): Awaitable<string[][]>
+  /** Returns rows among the first 1,024 of each share: of each key only the first, and none of blocked keys. */
+  readShares(group: number, asks: readonly ShareAsk[]): Awaitable<Page>
+  /** Returns the place of the last of these 1,024 rows of a share; 0 if it has fewer. */
+  passShare(group: number, ask: ShareAsk): Awaitable<number>
+  /** Returns the shares of the first rows of keys. */
+  sharesOfKeys(group: number, keys: readonly string[]): Awaitable<string[]>
+  /** From now on each row of the group has a share. */
+  takeTurns(group: number): Awaitable<void>
 }

@@ -1,12 +1,14 @@
 // Subscribers, events and deliveries as the hub knows them.
-import type { EventLimit, LostReason, SubscribeOptions } from '../../contracts/event-bus.ts'
+import type { LostReason, SubscriberOptions } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import type { DeliverySpan, TraceContext, TraceScope } from '../../contracts/tracing.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
+import { shareIn } from '../../runtime/events/shares.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { DeliveryState } from './delivery-state.ts'
-import type { RateLimit } from './rate-window.ts'
+import type { ShareLimit } from './rate-window.ts'
+import { ShareLine, type WaitingLine } from './share-line.ts'
 
 /** A thread that runs subscribers. */
 export interface SubscriberThread {
@@ -178,6 +180,8 @@ export interface Delivery {
   deadlineMs: number
   /** Error of the previous attempt; empty before the first. */
   error: string
+  /** Whose it is, where its subscriber asks: see shares.ts. */
+  readonly share: string
   /** Its limit lets it begin. */
   isLet: boolean
 }
@@ -201,8 +205,14 @@ export function deliveryOf(queue: DeliveryQueue, event: HubEvent, share: Share |
     instance: null,
     deadlineMs: 0,
     error,
+    share: queue.instance === null ? shareFor(event, queue.consumer.group) : '',
     isLet: false,
   }
+}
+
+/** Of a stored event its row says it; others have those of all groups. */
+function shareFor({ shares }: HubEvent, group: string): string {
+  return shares.startsWith('{') ? shareIn(shares, group) : shares
 }
 
 /** No attempt has been made. */
@@ -229,6 +239,8 @@ export interface GroupWatcher {
   left(event: string, group: string, isForGood: boolean): void
   /** Its handler has put off all of its events, milliseconds. */
   heldBack?(event: string, group: string, ms: number): void
+  /** The limit of a share has room again: more of its rows may be read. */
+  freed?(event: string, group: string, share: string): void
   /** The recipients of an event have changed. */
   changed?(event: string): void
 }
@@ -247,7 +259,7 @@ export class DeliveryQueue {
   /** Sole recipient of these deliveries; null: any instance. */
   readonly instance: SubscriberInstance | null
   /** Deliveries waiting for a thread with room. */
-  readonly waiting = new Fifo<Delivery>()
+  waiting: WaitingLine<Delivery> = new Fifo<Delivery>()
   /** Keys in progress, each with the deliveries waiting for it. */
   readonly keyed = new Map<string, Fifo<Delivery>>()
   /** Deliveries in flight. */
@@ -256,6 +268,17 @@ export class DeliveryQueue {
   constructor(consumer: Consumer, instance: SubscriberInstance | null) {
     this.consumer = consumer
     this.instance = instance
+  }
+
+  get takesTurns(): boolean {
+    return this.waiting instanceof ShareLine
+  }
+
+  /** Those whose they are take turns. @param mayTry false while the limit of a share is used up */
+  takeTurns(mayTry: (share: string) => boolean): void {
+    const line = new ShareLine<Delivery>(mayTry)
+    for (const delivery of this.waiting.takeIf(() => true)) line.push(delivery)
+    this.waiting = line
   }
 
   /** False at the subscriber's concurrency limit, and while a tool it needs is unavailable. */
@@ -278,7 +301,9 @@ export class Consumer {
   /** Maximum number of deliveries of one queue in flight. */
   concurrency = Number.POSITIVE_INFINITY
   /** How often its handlers begin; empty: no limit. */
-  limits: readonly RateLimit[] = []
+  limits: readonly ShareLimit[] = []
+  /** True when it asks whose an event is. */
+  isSharing = false
   readonly instances: SubscriberInstance[] = []
   /** Its instances in the quarantine lane, for suspects. */
   readonly quarantineInstances: SubscriberInstance[]
@@ -303,7 +328,7 @@ export class Consumer {
   #isShared = false
   #turn = 0
 
-  constructor(event: string, group: string, options: SubscribeOptions, quarantineInstances: SubscriberInstance[]) {
+  constructor(event: string, group: string, options: SubscriberOptions, quarantineInstances: SubscriberInstance[]) {
     this.event = event
     this.group = group
     this.quarantineInstances = quarantineInstances
@@ -311,7 +336,7 @@ export class Consumer {
   }
 
   /** New code may have other options: the latest instance decides. */
-  setOptions(options: SubscribeOptions): void {
+  setOptions(options: SubscriberOptions): void {
     this.retries = options.retries ?? SUBSCRIBER_DEFAULTS.retries
     this.backoffMs = options.backoffMs ?? SUBSCRIBER_DEFAULTS.backoffMs
     this.timeoutMs = options.timeoutMs ?? SUBSCRIBER_DEFAULTS.timeoutMs
@@ -319,12 +344,13 @@ export class Consumer {
     this.parks = options.onDead === 'park'
     this.concurrency = options.concurrency ?? Number.POSITIVE_INFINITY
     // Names of events and groups have no blank.
-    const limits = (options.limit ?? []) as readonly EventLimit[]
-    this.limits = limits.map(({ max, perMs, name }, n) => ({
+    this.limits = (options.limit ?? []).map(({ max, perMs, name, by }, n) => ({
       max,
       perMs,
       name: name ?? `${this.event} ${this.group} ${n}`,
+      by: by ?? null,
     }))
+    this.isSharing = options.fair !== undefined || this.limits.some(({ by }) => by !== null)
   }
 
   addInstance(instance: SubscriberInstance): void {

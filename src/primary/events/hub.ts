@@ -1,5 +1,5 @@
 // The life of an event in this process: publisher → hub → thread → acknowledgement.
-import type { Cancelled, LostReason, SubscribeOptions, TopologyEntry } from '../../contracts/event-bus.ts'
+import type { Cancelled, LostReason, SubscriberOptions, TopologyEntry } from '../../contracts/event-bus.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { HeddleError, type WireError } from '../../core/errors/catalogue.ts'
 import type { Chance, Clock, Timer } from '../../core/schedule/clock.ts'
@@ -39,7 +39,7 @@ import {
   UnansweredDeliveries,
   WaitingQueues,
 } from './queues.ts'
-import { type AskShared, RateLimits } from './rate-limits.ts'
+import { RateLimits, type SharedLimits } from './rate-limits.ts'
 import { type RecordLog, Records } from './records.ts'
 import { type Topic, Topology } from './topology.ts'
 import { Uniques } from './uniques.ts'
@@ -49,6 +49,8 @@ export { POISON_DEATHS }
 /** Reasons for a missing reply. */
 const SUBSCRIBER_GONE = 'The subscriber is gone'
 const CANCELLED = 'The event was cancelled'
+/** Deliveries of one share that wait in a process at most. */
+const SHARE_MAX = 512
 /** Interval between checks of deadlines, milliseconds. */
 const SWEEP_MS = 100
 
@@ -61,8 +63,8 @@ export interface HubOptions {
   maxNames?: number
   /** True when the event store is too full for new work. Default: never. */
   isStoreCrowded?: () => boolean
-  /** Asks the limits that processes share. Default: this process alone counts. */
-  askLimits?: AskShared
+  /** The limits that processes share. Default: this process alone counts. */
+  sharedLimits?: SharedLimits
   /** EVENT_BUS_WAIT_FOR_TOOLS. Default true. */
   waitsForTools?: boolean
   /** Called with true when there are suspects to try in a quarantine lane, and with false when none are left. */
@@ -128,12 +130,14 @@ export class Hub implements DeliverySink {
     })
     this.#limits = new RateLimits({
       clock: options.clock,
-      askShared: (...of) => options.askLimits?.(...of) ?? null,
+      shared: options.sharedLimits ?? null,
       roomOf: ({ queue, concurrency, instances }) => {
         const room = instances.reduce((sum, { thread, isPaused }) => sum + (isPaused ? 0 : thread.room), 0)
         return Math.max(1, Math.min(1 + queue.waiting.size, concurrency - queue.inFlight, room))
       },
       changed: () => this.subscribersChanged(),
+      freed: ({ event, group }, share) => this.groups?.freed?.(event, group, share),
+      aside: (consumer, share) => this.#stepAside(consumer, share),
     })
     this.#quarantine = new Quarantine({
       send: (delivery, instance) => this.#send(delivery, instance),
@@ -170,7 +174,7 @@ export class Hub implements DeliverySink {
 
   // ── subscribers ───────────────────────────────────────────────────────────
 
-  subscribe(event: string, group: string, options: SubscribeOptions, instance: SubscriberInstance): () => void {
+  subscribe(event: string, group: string, options: SubscriberOptions, instance: SubscriberInstance): () => void {
     const consumer = this.#topology.addInstance(event, group, options, instance)
     if (!instance.thread.isQuarantine) this.groups?.changed?.(event)
     this.onTopology()
@@ -486,9 +490,27 @@ export class Hub implements DeliverySink {
     if (delivery.deaths > 0)
       return mustBegin(delivery) ? void this.#beginFirst(delivery) : this.#quarantine.add(delivery)
     become(delivery, 'ready')
+    if (delivery.share !== '' || queue.takesTurns) return this.#takesTurn(delivery)
     if (queue.waiting.size === 0 && this.#dispatch(delivery)) return
     if (this.#delayed.isDraining && isUntried(delivery)) return this.#finish(delivery, SUBSCRIBER_GONE, false)
     this.#waiting.push(delivery)
+  }
+
+  /** Its limit is used up for some time: what is stored waits in its store, and leaves room for others. */
+  #stepAside({ queue }: Consumer, share: string): void {
+    // Those behind it of its key would go first.
+    const isAlone = ({ event: { key } }: Delivery): boolean => key === null || (queue.keyed.get(key)?.size ?? 0) === 0
+    const mayGo = (delivery: Delivery): boolean =>
+      delivery.share === share && delivery.event.source !== null && !delivery.isBegun && isAlone(delivery)
+    for (const delivery of queue.waiting.takeIf(mayGo)) this.#finish(delivery, SUBSCRIBER_GONE, false)
+  }
+
+  #takesTurn(delivery: Delivery): void {
+    const { queue, consumer } = delivery
+    if (this.#delayed.isDraining && isUntried(delivery)) return this.#finish(delivery, SUBSCRIBER_GONE, false)
+    if (!queue.takesTurns) queue.takeTurns((share) => this.#limits.mayTry(consumer, share))
+    this.#waiting.push(delivery)
+    this.#waiting.offer(queue, this.#dispatch)
   }
 
   /** It is first of its key before it is due: the rest of the key waits with it. */
@@ -518,7 +540,7 @@ export class Hub implements DeliverySink {
     if (!mustBegin(delivery)) return this.#send(delivery, instance)
     if (!this.#beginning.hasRoom) return false
     // Until its limit lets it begin, it may be replaced.
-    if (consumer.limits.length > 0 && !this.#limits.take(consumer)) return false
+    if (consumer.limits.length > 0 && !this.#limits.take(delivery)) return false
     delivery.isLet = consumer.limits.length > 0
     void this.#beginFirst(delivery)
     return true
@@ -550,14 +572,14 @@ export class Hub implements DeliverySink {
     if (event.source?.mayBegin?.(delivery) === false) return false
     const { consumer } = delivery
     const isLimited = consumer.limits.length > 0 && !delivery.isLet
-    if (isLimited && !this.#limits.take(consumer)) return false
+    if (isLimited && !this.#limits.take(delivery)) return false
     delivery.isLet = false
     const id = this.#unanswered.nextId()
     this.trace.sending(delivery)
     event.subscriber = instance.subscriberIndex
     event.attempt = event.requester === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
     if (!instance.thread.send(id, event)) {
-      if (isLimited) this.#limits.back(consumer)
+      if (isLimited) this.#limits.back(delivery)
       return false
     }
     if (event.unique !== null) this.#uniques.begun(delivery)
@@ -733,6 +755,18 @@ export class Hub implements DeliverySink {
   holdBack(event: string, group: string, ms: number): void {
     const consumer = this.#topology.consumer(event, group)
     if (consumer !== undefined) consumer.heldUntilMs = Math.max(consumer.heldUntilMs, this.clock.steadyMs() + ms)
+  }
+
+  /** True for a subscriber that asks whose an event is. */
+  areTurnsTaken(event: string, group: string): boolean {
+    return this.#topology.consumer(event, group)?.isSharing === true
+  }
+
+  /** How many deliveries of a share may wait here: none while its limit is used up. */
+  roomOfShare(event: string, group: string, share: string): number {
+    const consumer = this.#topology.consumer(event, group)
+    if (consumer === undefined || !this.#limits.mayTry(consumer, share)) return 0
+    return Math.min(SHARE_MAX, ...consumer.limits.flatMap(({ max, by }) => (by === null ? [] : [max])))
   }
 
   #isHeldBack({ heldUntilMs }: Consumer): boolean {

@@ -4,6 +4,7 @@ import type { Payload, PublishOptions } from '../../contracts/events.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { ThreadStore } from '../../runtime/event-store/thread-store.ts'
 import { encodePayload, publicationOf } from '../../runtime/events/publication.ts'
+import { priorityDigit } from '../../runtime/events/shares.ts'
 import { ThreadBus } from '../../runtime/host/bus.ts'
 import type { EventServices } from '../../runtime/host/services.ts'
 import { tellAll } from '../../runtime/kernel/listeners.ts'
@@ -88,6 +89,7 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
   async publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string> {
     const { json, keys } = encodePayload(event, payload)
     const publication = publicationOf(emitter, event, json, keys, options)
+    publication.shares = this.events.sharesOf(event, json, priorityDigit(options))
     return this.#driver().publish(publication, this)
   }
 
@@ -109,6 +111,11 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
     // Only the single thread of a plugin test has transactions for events.
     if (options.transaction === true && this.events.transactions === null) {
       const wanted = 'transaction: true is for plugins of the lanes: a commit in the primary would hold up all requests'
+      throw new HeddleError('EVENT_OPTIONS_INVALID', `${owner.name} subscribes to ${event}: ${wanted}`)
+    }
+    if (subscription.shares.length > 0 && this.log !== null) {
+      const wanted =
+        'fair and limit.by are for plugins of the lanes: a publisher in a lane does not know the functions of the primary'
       throw new HeddleError('EVENT_OPTIONS_INVALID', `${owner.name} subscribes to ${event}: ${wanted}`)
     }
     return super.subscribe(subscription)

@@ -45,7 +45,7 @@ export class WaitingQueues {
     for (const queue of this.#queues) {
       if (queue.consumer !== consumer) continue
       this.#queues.delete(queue)
-      for (let next = queue.waiting.shift(); next !== undefined; next = queue.waiting.shift()) taken.push(next)
+      taken.push(...queue.waiting.takeIf(() => true))
     }
     return taken
   }
@@ -60,16 +60,17 @@ export class WaitingQueues {
     answered?: { readonly queue: DeliveryQueue; readonly thread: SubscriberThread },
   ): void {
     for (const queue of this.#queues) {
-      this.#offer(queue, dispatch)
+      this.offer(queue, dispatch)
       if (answered === undefined || answered.thread.hasRoom) continue
-      if (this.#queues.has(answered.queue)) this.#offer(answered.queue, dispatch)
+      if (this.#queues.has(answered.queue)) this.offer(answered.queue, dispatch)
       return
     }
   }
 
-  #offer(queue: DeliveryQueue, dispatch: (delivery: Delivery) => boolean): void {
+  /** Offers the deliveries of one queue. */
+  offer(queue: DeliveryQueue, dispatch: (delivery: Delivery) => boolean): void {
     const { waiting } = queue
-    while (waiting.size > 0 && dispatch(waiting.peek()!)) waiting.shift()
+    for (let next = waiting.peek(); next !== undefined && dispatch(next); next = waiting.peek()) waiting.shift()
     if (waiting.size === 0) this.#queues.delete(queue)
   }
 }

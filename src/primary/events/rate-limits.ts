@@ -1,22 +1,46 @@
 // Limits of the rate at which handlers begin, in this process or in all of them.
 import type { Clock, Timer } from '../../core/schedule/clock.ts'
-import type { Consumer } from './consumer.ts'
+import { valueIn } from '../../runtime/events/shares.ts'
+import type { Consumer, Delivery } from './consumer.ts'
 import { leftIn, putDown, type RateLimit, type RateState } from './rate-window.ts'
+import { ShareLine } from './share-line.ts'
 
 /** A grant that is not used is void after this time: what begins later would count too early, milliseconds. */
 const GRANT_MS = 50
 /** Pause after the limits could not be asked, milliseconds. */
 const RETRY_MS = 250
+/** With a longer wait, deliveries go back to their store, milliseconds. */
+const ASIDE_MS = 1000
+/** Asks of one transaction. */
+const ASKS_MAX = 64
+/** States of limits by share that this process keeps, where it alone counts. */
+const STATES_MAX = 100_000
+
+/** Some deliveries that want to begin. */
+export interface Ask {
+  readonly limits: readonly RateLimit[]
+  readonly wanted: number
+}
 
 export interface Grant {
   granted: number
   waitMs: number
 }
 
-/** Asks the limits that processes share. Null while this process alone counts. */
-export type AskShared = (limits: readonly RateLimit[], wanted: number) => Promise<Grant> | null
+/** The limits that processes share. */
+export interface SharedLimits {
+  /** False while this process alone counts. */
+  isShared(): boolean
+  ask(asks: readonly Ask[]): Promise<Grant[]>
+}
 
+/** What a subscriber may begin, of one share where it has limits by share. */
 interface Asking {
+  readonly consumer: Consumer
+  readonly share: string
+  /** The limits of the subscriber: new code may have others. */
+  readonly of: readonly unknown[]
+  readonly limits: readonly RateLimit[]
   /** Deliveries that may begin. */
   granted: number
   /** Until when, by the steady clock. */
@@ -27,9 +51,14 @@ interface Asking {
 
 export interface RateLimitsParts {
   clock: Clock
-  askShared: AskShared
+  /** Null: this process alone counts. */
+  shared: SharedLimits | null
   /** How many deliveries could begin now: those that wait, as far as there is room. At least one: that which asks. */
   roomOf: (consumer: Consumer) => number
+  /** The limit of a share has room again. */
+  freed: (consumer: Consumer, share: string) => void
+  /** The limit of a share is used up for some time. */
+  aside: (consumer: Consumer, share: string) => void
   /** A consumer may have room again. */
   changed: () => void
 }
@@ -38,82 +67,150 @@ export class RateLimits {
   readonly #parts: RateLimitsParts
   /** By limit: what has begun, where this process alone counts. */
   readonly #states = new Map<string, RateState>()
-  readonly #asking = new WeakMap<Consumer, Asking>()
+  readonly #asking = new WeakMap<Consumer, Map<string, Asking>>()
   readonly #timers = new Set<Timer>()
+  /** They are asked for together. */
+  #due: Asking[] = []
 
   constructor(parts: RateLimitsParts) {
     this.#parts = parts
   }
 
+  /** False while the limit of a share is known to be used up. */
+  mayTry(consumer: Consumer, share: string): boolean {
+    const key = keyOf(consumer, share)
+    // One for all: no share goes before another.
+    if (key === '') return true
+    const asking = this.#asking.get(consumer)?.get(key)
+    return asking === undefined || asking.state === 'idle' || this.#isGranted(asking)
+  }
+
   /** A delivery begins. @returns false if it must wait: `changed` is called when it may try again */
-  take(consumer: Consumer): boolean {
-    const asking = this.#of(consumer)
-    if (asking.granted > 0 && this.#parts.clock.steadyMs() <= asking.untilMs) {
-      asking.granted--
-      return true
+  take({ consumer, share }: Delivery): boolean {
+    const asking = this.#of(consumer, share)
+    if (!this.#isGranted(asking)) {
+      asking.granted = 0
+      if (asking.state === 'idle') this.#ask(asking)
+      if (asking.granted === 0) return false
     }
-    asking.granted = 0
-    if (asking.state !== 'idle') return false
-    this.#ask(consumer, asking)
-    if (asking.granted === 0) return false
     asking.granted--
     return true
   }
 
   /** It has not begun after all. */
-  back(consumer: Consumer): void {
-    this.#of(consumer).granted++
+  back({ consumer, share }: Delivery): void {
+    this.#of(consumer, share).granted++
   }
 
-  #of(consumer: Consumer): Asking {
-    let asking = this.#asking.get(consumer)
-    if (asking === undefined) {
-      asking = { granted: 0, untilMs: 0, state: 'idle' }
-      this.#asking.set(consumer, asking)
+  #isGranted({ granted, untilMs }: Asking): boolean {
+    return granted > 0 && this.#parts.clock.steadyMs() <= untilMs
+  }
+
+  #of(consumer: Consumer, share: string): Asking {
+    let all = this.#asking.get(consumer)
+    if (all === undefined) {
+      all = new Map()
+      this.#asking.set(consumer, all)
+    }
+    const key = keyOf(consumer, share)
+    let asking = all.get(key)
+    if (asking === undefined || asking.of !== consumer.limits) {
+      asking = {
+        consumer,
+        share: key,
+        of: consumer.limits,
+        limits: limitsFor(consumer, key),
+        granted: 0,
+        untilMs: 0,
+        state: 'idle',
+      }
+      all.set(key, asking)
     }
     return asking
   }
 
-  #ask(consumer: Consumer, asking: Asking): void {
-    const { limits } = consumer
-    const wanted = this.#parts.roomOf(consumer)
-    const shared = this.#parts.askShared(limits, wanted)
-    if (shared === null) return this.#granted(asking, this.#askOwn(limits, wanted))
+  #ask(asking: Asking): void {
     asking.state = 'asking'
-    shared
-      .catch((): Grant => ({ granted: 0, waitMs: RETRY_MS }))
-      .then((grant) => {
-        asking.state = 'idle'
-        this.#granted(asking, grant)
-        if (grant.granted > 0) this.#parts.changed()
-      })
+    this.#due.push(asking)
+    const { shared, clock } = this.#parts
+    if (shared?.isShared() !== true)
+      return this.#granted(this.#due.splice(0), (asks) => asks.map((ask) => this.#askOwn(ask)))
+    if (this.#due.length === 1) clock.turn(() => void this.#askShared(shared))
   }
 
-  #askOwn(limits: readonly RateLimit[], wanted: number): Grant {
+  async #askShared(shared: SharedLimits): Promise<void> {
+    for (let due = this.#due.splice(0, ASKS_MAX); due.length > 0; due = this.#due.splice(0, ASKS_MAX)) {
+      const asks = this.#asksOf(due)
+      const grants = await shared.ask(asks).catch(() => asks.map(() => ({ granted: 0, waitMs: RETRY_MS })))
+      this.#granted(due, () => grants)
+      this.#parts.changed()
+    }
+  }
+
+  /** Together they ask for no more than could begin: what is granted and not used counts all the same. */
+  #asksOf(all: readonly Asking[]): Ask[] {
+    return all.map(({ consumer, share, limits }) => {
+      const { waiting } = consumer.queue
+      const behind = share !== '' && waiting instanceof ShareLine ? waiting.sizeOf(share) : waiting.size
+      const room = Math.floor(this.#parts.roomOf(consumer) / all.length)
+      return { limits, wanted: Math.max(1, Math.min(1 + behind, room)) }
+    })
+  }
+
+  #askOwn({ limits, wanted }: Ask): Grant {
     const states = new Map(limits.map((limit) => [limit, this.#states.get(limit.name) ?? []]))
     const grant = grantOf(states, this.#parts.clock.steadyMs(), wanted)
-    for (const [{ name }, state] of states) this.#states.set(name, state)
+    for (const [{ name }, state] of states) {
+      this.#states.delete(name)
+      this.#states.set(name, state)
+    }
+    if (this.#states.size > STATES_MAX) {
+      const [oldest] = this.#states.keys()
+      this.#states.delete(oldest!)
+    }
     return grant
   }
 
-  #granted(asking: Asking, { granted, waitMs }: Grant): void {
+  #granted(all: readonly Asking[], grantsOf: (asks: readonly Ask[]) => readonly Grant[]): void {
+    const grants = grantsOf(this.#asksOf(all))
+    for (const [n, asking] of all.entries()) this.#told(asking, grants[n]!)
+  }
+
+  #told(asking: Asking, { granted, waitMs }: Grant): void {
     const { clock, changed } = this.#parts
     asking.granted = granted
     asking.untilMs = clock.steadyMs() + GRANT_MS
-    if (granted > 0) return
-    asking.state = 'waiting'
+    asking.state = granted > 0 ? 'idle' : 'waiting'
+    if (granted > 0) return this.#mayTryAgain(asking)
+    if (asking.share !== '' && waitMs > ASIDE_MS) this.#parts.aside(asking.consumer, asking.share)
     const timer = clock.after(waitMs, () => {
       this.#timers.delete(timer)
       asking.state = 'idle'
+      this.#mayTryAgain(asking)
+      if (asking.share !== '') this.#parts.freed(asking.consumer, asking.share)
       changed()
     })
     this.#timers.add(timer)
+  }
+
+  #mayTryAgain({ consumer, share }: Asking): void {
+    const { waiting } = consumer.queue
+    if (waiting instanceof ShareLine) waiting.mayTryAgain(share)
+    // Nobody asks for it: it is made anew.
+    if (share !== '' && waiting instanceof ShareLine && waiting.sizeOf(share) === 0)
+      this.#asking.get(consumer)?.delete(share)
   }
 
   close(): void {
     for (const timer of this.#timers) this.#parts.clock.cancel(timer)
   }
 }
+
+/** Without a limit by share all shares are one. */
+const keyOf = ({ limits }: Consumer, share: string): string => (limits.some(({ by }) => by !== null) ? share : '')
+
+const limitsFor = ({ limits }: Consumer, share: string): RateLimit[] =>
+  limits.map(({ max, perMs, name, by }) => ({ max, perMs, name: by === null ? name : `${name} ${valueIn(share, by)}` }))
 
 /** Takes as many from all of them as each has, and puts down what is taken. */
 export function grantOf(states: ReadonlyMap<RateLimit, RateState>, nowMs: number, wanted: number): Grant {

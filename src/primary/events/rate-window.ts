@@ -8,6 +8,12 @@ export interface RateLimit {
   readonly perMs: number
 }
 
+/** A limit of a subscriber. */
+export interface ShareLimit extends RateLimit {
+  /** Number of the value in the share that each has a limit of its own; null: all share one. */
+  readonly by: number | null
+}
+
 /** Parts of `perMs`: what was begun in one of them counts until all of it is `perMs` ago, so a limit is used up to a twentieth less. */
 const PARTS = 20
 

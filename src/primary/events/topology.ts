@@ -1,5 +1,5 @@
 // The subscriptions of all threads, and the names of events.
-import type { SubscribeOptions, TopologyEntry } from '../../contracts/event-bus.ts'
+import type { SubscriberOptions, TopologyEntry } from '../../contracts/event-bus.ts'
 import { EVENT_NAMES_MAX, tooManyNames } from '../../runtime/events/publication.ts'
 import { Consumer, type SubscriberInstance, type SubscriberThread } from './consumer.ts'
 
@@ -92,7 +92,7 @@ export class Topology {
   }
 
   /** Adds an instance to the consumer of `group` on `event`. The consumer takes the options of the last regular instance. */
-  addInstance(event: string, group: string, options: SubscribeOptions, instance: SubscriberInstance): Consumer {
+  addInstance(event: string, group: string, options: SubscriberOptions, instance: SubscriberInstance): Consumer {
     const { isQuarantine } = instance.thread
     let consumer = this.consumer(event, group)
     if (consumer === undefined) {

@@ -1,7 +1,7 @@
 // Deliveries as rows, and the statements that insert them.
 import type { SqlValue } from '../../contracts/db.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import { type EventColumns, isPlain, pushColumns } from './event-columns.ts'
+import { type EventColumns, formOf, pushColumns, type RowForm, shareSql } from './event-columns.ts'
 
 /** A row of `heddle_delivery`, as it is read. */
 export interface DeliveryRow extends EventColumns {
@@ -15,6 +15,7 @@ export interface DeliveryRow extends EventColumns {
   retry_ms: number
   crashes: number
   uniq: string | null
+  share: string | null
 }
 
 /** Group of rows inserted before the groups were known: each row is for all groups of its event. */
@@ -34,9 +35,7 @@ export const PROMOTED_MAX = 256
 export const INSERT_MAX = 32
 const SIZES = [INSERT_MAX, 8, 1]
 
-/** Columns of an event: all of them, and the subset without key, delay and time to live. */
-const COLUMNS = 7
-const PLAIN_COLUMNS = 4
+const COLUMNS: Record<RowForm, number> = { plain: 4, timed: 7, shared: 8 }
 
 const TARGETS: Record<Recipients, { group: string; from: string }> = {
   // In this order: SQLite may not read the groups first, or the events of a statement would change places.
@@ -45,25 +44,34 @@ const TARGETS: Record<Recipients, { group: string; from: string }> = {
   later: { group: String(ALL_GROUPS), from: '' },
 }
 
+/** The share of an event for a group. Without groups all shares are kept for those that come. */
+const SHARE: Record<Recipients, string> = {
+  groups: shareSql('sqlite', 'e.column8', 'g'),
+  broker: 'NULL',
+  later: 'e.column8',
+}
+
 /** $1 is the thread. */
-function textOf(recipients: Recipients, size: number, isPlainText: boolean): string {
-  const columns = isPlainText ? PLAIN_COLUMNS : COLUMNS
+function textOf(recipients: Recipients, size: number, form: RowForm): string {
+  const columns = COLUMNS[form]
   const rowOf = (row: number): string =>
     `(${Array.from({ length: columns }, (_, column) => `$${2 + row * columns + column}`).join(', ')})`
   const rows = Array.from({ length: size }, (_, row) => rowOf(row)).join(', ')
   const { group, from } = TARGETS[recipients]
-  const rest = isPlainText ? 'NULL, 0, 0' : 'e.column5, e.column6, e.column7'
-  return `INSERT INTO heddle_delivery (grp, thread, event_id, event, envelope, payload, key, due_ms, expires_ms)
-    SELECT ${group}, $1, e.column1, e.column2, e.column3, e.column4, ${rest} FROM (VALUES ${rows}) AS e${from}`
+  const rest = form === 'plain' ? 'NULL, 0, 0' : 'e.column5, e.column6, e.column7'
+  const unknown = recipients === 'groups' ? shareSql('sqlite', null, 'g') : 'NULL'
+  const share = form === 'shared' ? SHARE[recipients] : unknown
+  return `INSERT INTO heddle_delivery (grp, thread, event_id, event, envelope, payload, key, due_ms, expires_ms, share)
+    SELECT ${group}, $1, e.column1, e.column2, e.column3, e.column4, ${rest}, ${share} FROM (VALUES ${rows}) AS e${from}`
 }
 
 const texts = new Map<string, string>()
 
-function cachedTextOf(recipients: Recipients, size: number, isPlainText: boolean): string {
-  const name = `${recipients} ${size} ${isPlainText}`
+function cachedTextOf(recipients: Recipients, size: number, form: RowForm): string {
+  const name = `${recipients} ${size} ${form}`
   let text = texts.get(name)
   if (text === undefined) {
-    text = textOf(recipients, size, isPlainText)
+    text = textOf(recipients, size, form)
     texts.set(name, text)
   }
   return text
@@ -82,8 +90,8 @@ export function insertStatement(
   frames: readonly EventFrame[],
   thread: number,
 ): { sql: string; params: SqlValue[] } {
-  const isPlainText = frames.every(isPlain)
+  const form = formOf(frames)
   const params: SqlValue[] = [thread]
-  for (const frame of frames) pushColumns(params, frame, isPlainText)
-  return { sql: cachedTextOf(recipients, frames.length, isPlainText), params }
+  for (const frame of frames) pushColumns(params, frame, form)
+  return { sql: cachedTextOf(recipients, frames.length, form), params }
 }

@@ -3,6 +3,7 @@
 // Converts events to columns and back, and builds statements for many rows.
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import { NORMAL_SHARE, OTHERS } from '../events/shares.ts'
 
 // Taken before plugins can replace them.
 const { parse: parseJson, stringify: toJson } = JSON
@@ -84,19 +85,48 @@ export function dueMsOf({ timestampMs, delayMs }: Pick<EventFrame, 'timestampMs'
 export const expiresMsOf = ({ timestampMs, delayMs, ttlMs }: EventFrame): number =>
   ttlMs === 0 ? 0 : Math.ceil(timestampMs + delayMs + ttlMs)
 
-/** True for an event whose row needs no key, due time or expiry. */
-export const isPlain = ({ key, delayMs, ttlMs }: EventFrame): boolean => key === null && delayMs === 0 && ttlMs === 0
+/**
+ * What the rows of events need: id, event, envelope and payload; also key, due time and expiry; also their shares. Most are plain, and a statement with
+ * fewer columns is faster.
+ */
+export type RowForm = 'plain' | 'timed' | 'shared'
 
-/** Appends an event to the parameters of an INSERT: id, event, envelope and payload, and unless all are plain, key, due time and expiry. */
-export function pushColumns(params: SqlValue[], frame: EventFrame, areAllPlain: boolean): void {
+export function formOf(frames: readonly EventFrame[]): RowForm {
+  if (frames.some(({ shares }) => shares !== '')) return 'shared'
+  return frames.every(({ key, delayMs, ttlMs }) => key === null && delayMs === 0 && ttlMs === 0) ? 'plain' : 'timed'
+}
+
+/** SQL of the share of a row. @param shares the column with those of all groups; null: nobody asks @param group the row of `heddle_group` */
+export function shareSql(dialect: 'sqlite' | 'postgres', shares: string | null, group: string): string {
+  const unknown = `CASE WHEN ${group}.has_share = 1 THEN '${NORMAL_SHARE}' END`
+  if (shares === null) return unknown
+  const ofGroup =
+    dialect === 'sqlite'
+      ? `json_extract(${shares}, '$."' || ${group}.grp || '"'), json_extract(${shares}, '$."${OTHERS}"')`
+      : `CAST(${shares} AS json) ->> ${group}.grp, CAST(${shares} AS json) ->> '${OTHERS}'`
+  return `coalesce(${ofGroup}, ${unknown})`
+}
+
+/** From now on all rows of an event have shares: with others they would lose the order of their keys. */
+export const HAS_SHARES = "UPDATE heddle_group SET has_share = 1 WHERE event = $1 AND has_share = 0 AND kind = 'group'"
+
+export const sharesColumnOf = ({ shares }: EventFrame): string | null => (shares === '' ? null : shares)
+
+/** Appends an event to the parameters of an INSERT. */
+export function pushColumns(params: SqlValue[], frame: EventFrame, form: RowForm): void {
   params.push(frame.id, frame.event, envelopeOf(frame), frame.payload)
-  if (areAllPlain) return
-  params.push(keyColumnOf(frame.key), dueMsOf(frame), expiresMsOf(frame))
+  if (form !== 'plain') params.push(keyColumnOf(frame.key), dueMsOf(frame), expiresMsOf(frame))
+  if (form === 'shared') params.push(sharesColumnOf(frame))
 }
 
 /** True for an event no message broker gets: the store keeps its order and its time. */
-export const staysInStore = ({ key, delayMs, unique }: Pick<EventFrame, 'key' | 'delayMs' | 'unique'>): boolean =>
-  key !== null || delayMs > 0 || unique !== null
+export const staysInStore = ({
+  key,
+  delayMs,
+  unique,
+  shares,
+}: Pick<EventFrame, 'key' | 'delayMs' | 'unique' | 'shares'>): boolean =>
+  key !== null || delayMs > 0 || unique !== null || shares !== ''
 
 /** As JSON: a key may have characters a database does not store. */
 export const keyColumnOf = (key: string | null): string | null => (key === null ? null : toJson(key))
@@ -182,6 +212,7 @@ export function frameOf(row: EventColumns): EventFrame {
     delayMs: 0,
     ttlMs: 0,
     unique: null,
+    shares: '',
     seq: Number(row.seq),
     subscriber: 0,
     attempt: 0,

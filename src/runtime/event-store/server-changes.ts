@@ -34,7 +34,7 @@ const DUE = `SELECT d.seq, d.grp, d.slot FROM heddle_slot AS s CROSS JOIN LATERA
 const LOCK_OWN = `SELECT s.grp, s.slot FROM heddle_slot AS s JOIN (SELECT DISTINCT grp, slot FROM unnest($2::int[], $3::int[]) AS u (grp, slot)) AS f
   ON s.grp = f.grp AND s.slot = f.slot WHERE s.member = $1 FOR SHARE OF s`
 const MOVED =
-  'grp, slot, thread, event_id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes, uniq'
+  'grp, slot, thread, event_id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes, uniq, share'
 /** Moves due rows to the end of the order, by their times. The replay of a dead letter stays one. */
 const PROMOTE = `WITH due AS (DELETE FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms > 0 AND due_ms <= $2 AND ${IS_DRAWING} RETURNING *),
   numbered AS (SELECT nextval('heddle_delivery_seq') AS new_seq, sorted.* FROM (SELECT * FROM due ORDER BY due_ms, seq) AS sorted),

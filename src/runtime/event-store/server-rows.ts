@@ -2,7 +2,16 @@
 import type { SqlValue } from '../../contracts/db.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { BROKER, type Recipients } from './delivery-rows.ts'
-import { dueMsOf, envelopeOf, expiresMsOf, isPlain, keyColumnOf } from './event-columns.ts'
+import {
+  dueMsOf,
+  envelopeOf,
+  expiresMsOf,
+  formOf,
+  keyColumnOf,
+  type RowForm,
+  shareSql,
+  sharesColumnOf,
+} from './event-columns.ts'
 import { arrayOf } from './server-changes.ts'
 import { IS_DRAWING, MEMBER_THREADS, slotOf } from './server-tables.ts'
 import { textArray } from './text-array.ts'
@@ -21,9 +30,25 @@ export const threadOf = (member: number, thread: number): number => member * MEM
  * the last two parameters are the group and the `place`.
  * `pg_current_xact_id()` gives the transaction its id before it draws a `seq`: the horizon relies on that.
  */
-function textOf(isForGroups: boolean, isPlainText: boolean, isSingle: boolean): string {
-  const types = ['text', 'text', 'text', 'text', ...(isPlainText ? [] : ['text', 'bigint', 'bigint'])]
-  const columns = ['id', 'event', 'envelope', 'payload', ...(isPlainText ? [] : ['key', 'due_ms', 'expires_ms'])]
+function textOf(isForGroups: boolean, form: RowForm, isSingle: boolean): string {
+  const isPlainText = form === 'plain'
+  const isShared = form === 'shared'
+  const types = [
+    'text',
+    'text',
+    'text',
+    'text',
+    ...(isPlainText ? [] : ['text', 'bigint', 'bigint']),
+    ...(isShared ? ['text'] : []),
+  ]
+  const columns = [
+    'id',
+    'event',
+    'envelope',
+    'payload',
+    ...(isPlainText ? [] : ['key', 'due_ms', 'expires_ms']),
+    ...(isShared ? ['shares'] : []),
+  ]
   const params = types.map((type, at) => `$${2 + at}::${type}`)
   const event = `(SELECT 1 AS n, ${params.map((param, at) => `${param} AS ${columns[at]}`).join(', ')}) AS e`
   const events = `unnest(${params.map((param) => `${param}[]`).join(', ')}) WITH ORDINALITY AS e (${columns.join(', ')}, n)`
@@ -33,15 +58,22 @@ function textOf(isForGroups: boolean, isPlainText: boolean, isSingle: boolean): 
   const rest = isPlainText ? 'NULL, 0, 0' : 'e.key, e.due_ms, e.expires_ms'
   const join = isForGroups ? ' JOIN heddle_group AS g ON g.event = e.event' : ''
   const place = isForGroups ? 'NULL' : `$${3 + types.length}::bigint`
-  return `INSERT INTO heddle_delivery (grp, place, slot, thread, event_id, event, envelope, payload, key, due_ms, expires_ms)
-    SELECT ${group}, ${place}, ${slot}, $1::bigint, e.id, e.event, e.envelope, e.payload, ${rest}
+  const shares = isShared ? 'e.shares' : null
+  const share = isForGroups ? shareSql('postgres', shares, 'g') : (shares ?? 'NULL')
+  return `INSERT INTO heddle_delivery (grp, place, slot, thread, event_id, event, envelope, payload, key, due_ms, expires_ms, share)
+    SELECT ${group}, ${place}, ${slot}, $1::bigint, e.id, e.event, e.envelope, e.payload, ${rest}, ${share}
     FROM ${isSingle ? event : events}${join}
     WHERE ${IS_DRAWING} ORDER BY e.n`
 }
 
+const FORMS: readonly RowForm[] = ['plain', 'timed', 'shared']
 const EITHER = [false, true]
-const TEXTS = EITHER.map((isForGroups) =>
-  EITHER.map((isPlainText) => EITHER.map((isSingle) => textOf(isForGroups, isPlainText, isSingle))),
+const TEXTS = new Map(
+  EITHER.flatMap((isForGroups) =>
+    FORMS.flatMap((form) =>
+      EITHER.map((isSingle) => [`${isForGroups} ${form} ${isSingle}`, textOf(isForGroups, form, isSingle)] as const),
+    ),
+  ),
 )
 
 /**
@@ -57,7 +89,7 @@ export function serverInsertStatement(
   thread: number,
   subscriptions = 0,
 ): { sql: string; params: SqlValue[] } {
-  const isPlainText = frames.every(isPlain)
+  const form = formOf(frames)
   const isSingle = frames.length === 1
   const texts = (of: (frame: EventFrame) => string | null): SqlValue =>
     isSingle ? of(frames[0]!) : textArray(frames.map(of))
@@ -69,13 +101,14 @@ export function serverInsertStatement(
     texts(envelopeOf),
     texts(({ payload }) => payload),
   ]
-  if (!isPlainText)
+  if (form !== 'plain')
     params.push(
       texts(({ key }) => keyColumnOf(key)),
       numbers(dueMsOf),
       numbers(expiresMsOf),
     )
+  if (form === 'shared') params.push(texts(sharesColumnOf))
   if (recipients === 'later') params.push(unassignedOf(member), subscriptions)
   else if (recipients === 'broker') params.push(BROKER, null)
-  return { sql: TEXTS[Number(recipients === 'groups')]![Number(isPlainText)]![Number(isSingle)]!, params }
+  return { sql: TEXTS.get(`${recipients === 'groups'} ${form} ${isSingle}`)!, params }
 }

@@ -9,6 +9,10 @@ export const BLOCKING_DEAD_LETTERS = 'CREATE INDEX IF NOT EXISTS heddle_parked_l
 export const ALONE = '(uniq, (CASE WHEN grp < 0 THEN 0 ELSE grp END)) WHERE uniq IS NOT NULL'
 export const UNIQUE_ROWS = `CREATE UNIQUE INDEX IF NOT EXISTS heddle_delivery_unique ON heddle_delivery ${ALONE}`
 
+/** Ready rows of those who take turns. */
+export const SHARED_ROWS =
+  'CREATE INDEX IF NOT EXISTS heddle_delivery_share ON heddle_delivery (grp, share, coalesce(place, seq)) WHERE share IS NOT NULL AND due_ms = 0'
+
 /**
  * The tables of the event store. Times are milliseconds since the epoch; 0: none.
  *
@@ -16,24 +20,27 @@ export const UNIQUE_ROWS = `CREATE UNIQUE INDEX IF NOT EXISTS heddle_delivery_un
  *   the place of a replayed dead letter, or of an event stored before its groups were known. `due_ms` above 0: the row waits outside of the order and
  *   gets a new row at the end when it is due. `retry_ms`: time of the next attempt of a row that keeps its place. `begun`: a handler has begun
  *   it, so it no longer expires. `thread`: the publisher. `crashes`: crashes of processes that may have had it in hand. `deaths`: known
- *   crashes of threads and processes during the delivery. `uniq`: see unique-rows.ts.
+ *   crashes of threads and processes during the delivery. `uniq`: see unique-rows.ts. `share`: whose the
+ *   event is to the group, see shares.ts; null: nobody asks. Of a row without groups yet: of all groups, as JSON.
  * - `heddle_group`: the subscribed groups. A published event makes a row for each group of its name, in the same commit. `kind` is `group`, `broadcast` or
- *   `temporary`; the last two end with their process. `seen_ms`: last time a process had it.
+ *   `temporary`; the last two end with their process. `seen_ms`: last time a process had it. `has_share`: 1 if each
+ *   new row has a `share`.
  * - `heddle_parked`: keys of groups blocked by a dead letter.
  */
 export const DELIVERY_TABLES = [
   `CREATE TABLE IF NOT EXISTS heddle_group (
     id INTEGER PRIMARY KEY, event TEXT NOT NULL, grp TEXT NOT NULL, kind TEXT NOT NULL DEFAULT 'group', seen_ms BIGINT NOT NULL,
-    UNIQUE (event, grp, kind))`,
+    has_share INTEGER NOT NULL DEFAULT 0, UNIQUE (event, grp, kind))`,
   `CREATE TABLE IF NOT EXISTS heddle_delivery (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, place INTEGER, grp INTEGER NOT NULL, thread INTEGER NOT NULL, event_id TEXT NOT NULL, event TEXT NOT NULL,
     envelope TEXT NOT NULL, payload TEXT NOT NULL, key TEXT, due_ms BIGINT NOT NULL DEFAULT 0, expires_ms BIGINT NOT NULL DEFAULT 0,
     attempt INTEGER NOT NULL DEFAULT 1, deaths INTEGER NOT NULL DEFAULT 0, error TEXT NOT NULL DEFAULT '',
-    begun SMALLINT NOT NULL DEFAULT 0, retry_ms BIGINT NOT NULL DEFAULT 0, crashes INTEGER NOT NULL DEFAULT 0, uniq TEXT)`,
+    begun SMALLINT NOT NULL DEFAULT 0, retry_ms BIGINT NOT NULL DEFAULT 0, crashes INTEGER NOT NULL DEFAULT 0, uniq TEXT, share TEXT)`,
   'CREATE INDEX IF NOT EXISTS heddle_delivery_order ON heddle_delivery (grp, coalesce(place, seq)) WHERE due_ms = 0',
   'CREATE INDEX IF NOT EXISTS heddle_delivery_unassigned ON heddle_delivery (seq) WHERE grp = 0',
   'CREATE INDEX IF NOT EXISTS heddle_delivery_due ON heddle_delivery (due_ms, seq) WHERE due_ms > 0',
   UNIQUE_ROWS,
+  SHARED_ROWS,
   'CREATE INDEX IF NOT EXISTS heddle_delivery_key ON heddle_delivery (grp, key, coalesce(place, seq)) WHERE key IS NOT NULL AND due_ms = 0',
   `CREATE TABLE IF NOT EXISTS heddle_parked (
     grp INTEGER NOT NULL, key TEXT NOT NULL, dead_letter TEXT NOT NULL, PRIMARY KEY (grp, key, dead_letter)) WITHOUT ROWID`,

@@ -60,7 +60,7 @@ function effectTables(dialect: 'sqlite' | 'postgres'): string[] {
  *   the edit. A replayed dead letter is a delivery again, `replay_seq`, and its row stays for the outcome: `replay` is `running`, `done`
  *   or `failed`, then with the error and the id of the new dead letter.
  * - `heddle_cancel`: see cancel-rows.ts. `heddle_report`, `heddle_chunk`: see report-rows.ts. `heddle_limit`: how much of
- *   each limit is used, on a server: see rate-window.ts. `at_ms`: when it last was, by the clock of the database.
+ *   each limit is used, on a server: see rate-window.ts. `until_ms`: until when it says something, by the clock of the database.
  * - `heddle_log`: the version of the tables, and whether the last process with the file open ended in order.
  */
 function statements({ dialect }: StoreDatabase): string[] {
@@ -77,7 +77,7 @@ function statements({ dialect }: StoreDatabase): string[] {
     RUNNING_REPLAYS,
     cancelTable(dialect),
     ...REPORT_TABLES,
-    'CREATE TABLE IF NOT EXISTS heddle_limit (name TEXT PRIMARY KEY, state TEXT NOT NULL, at_ms BIGINT NOT NULL)',
+    'CREATE TABLE IF NOT EXISTS heddle_limit (name TEXT PRIMARY KEY, state TEXT NOT NULL, until_ms BIGINT NOT NULL)',
     ...effectTables(dialect),
     ...JOB_TABLES,
   ]
@@ -152,7 +152,7 @@ async function makeTables(db: StoreDatabase, from: number | null): Promise<void>
       return await ownTransaction(db, async (tx) => {
         if (isOld && isFile) for (const sql of RENAME_OLD) await tx.execute(sql)
         const isTakenOver = isOld && !isFile && (await renameOld(tx, wanted))
-        if (from === wanted) await addUniqueColumn(tx, db.dialect)
+        if (from === wanted) await addNewColumns(tx, db.dialect)
         for (const sql of statements(db)) await tx.execute(sql)
         if (isOld && isFile) await takeOver(tx)
         if (isTakenOver) await takeOverServer(tx)
@@ -168,15 +168,23 @@ async function makeTables(db: StoreDatabase, from: number | null): Promise<void>
   }
 }
 
-/** Tables of version 3 may be older than the column. Processes of a release that does not know it may go on. */
-async function addUniqueColumn(tx: Queryable, dialect: StoreDatabase['dialect']): Promise<void> {
-  if (dialect === 'postgres') {
-    await tx.execute('ALTER TABLE IF EXISTS heddle_delivery ADD COLUMN IF NOT EXISTS uniq TEXT')
-    return
+/** Columns that tables of version 3 may be too old for. Processes of a release that does not know them may go on. */
+const NEW_COLUMNS = [
+  ['heddle_delivery', 'uniq', 'TEXT'],
+  ['heddle_delivery', 'share', 'TEXT'],
+  ['heddle_group', 'has_share', 'INTEGER NOT NULL DEFAULT 0'],
+] as const
+
+async function addNewColumns(tx: Queryable, dialect: StoreDatabase['dialect']): Promise<void> {
+  for (const [table, column, type] of NEW_COLUMNS) {
+    if (dialect === 'postgres') {
+      await tx.execute(`ALTER TABLE IF EXISTS ${table} ADD COLUMN IF NOT EXISTS ${column} ${type}`)
+      continue
+    }
+    const columns = await tx.query<{ name: string }>(`SELECT name FROM pragma_table_info('${table}')`)
+    if (columns.length > 0 && !columns.some(({ name }) => name === column))
+      await tx.execute(`ALTER TABLE ${table} ADD COLUMN ${column} ${type}`)
   }
-  const columns = await tx.query<{ name: string }>("SELECT name FROM pragma_table_info('heddle_delivery')")
-  if (columns.length > 0 && !columns.some(({ name }) => name === 'uniq'))
-    await tx.execute('ALTER TABLE heddle_delivery ADD COLUMN uniq TEXT')
 }
 
 const isMadeElsewhere = (error: unknown): boolean =>

@@ -9,9 +9,10 @@ import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { StoreMemory } from '../../transport/memory/store-memory.ts'
+import { isUrgent } from '../events/shares.ts'
 import type { StoreDatabase } from './database.ts'
 import { INSERT_MAX, insertStatement, type Recipients, sizeFor } from './delivery-rows.ts'
-import { staysInStore } from './event-columns.ts'
+import { HAS_SHARES, staysInStore } from './event-columns.ts'
 import { SERVER_MAX_ROWS, serverInsertStatement } from './server-rows.ts'
 import { insertUnique, isUnique, type UniqueFrame, type UniqueOutcome } from './unique-rows.ts'
 
@@ -329,7 +330,9 @@ export class ThreadStore {
     const kept = relayed.length === 0 ? frames : frames.filter(staysInStore)
     const isLater = recipients === 'later' && kept.length > 0
     if (isLater) this.memory.beginLater()
-    const statements = this.#statements(kept, recipients)
+    const urgent = new Set(kept.filter(({ shares }) => isUrgent(shares)).map(({ event }) => event))
+    const statements: LastStatement[] = [...urgent].map((event) => ({ sql: HAS_SHARES, params: [event] }))
+    statements.push(...this.#statements(kept, recipients))
     if (relayed.length > 0) statements.push(...this.#statements(relayed, 'broker'))
     const insertion = { statements, isLater }
     if (this.isOnServer) this.#watch(insertion)
@@ -388,6 +391,7 @@ export class ThreadStore {
     const { dialect } = this.database
     const target = { dialect, isForGroups: recipients === 'groups', thread: threadId, member, subscriptions }
     try {
+      if (isUrgent(frame.shares)) await to.execute(HAS_SHARES, [frame.event])
       return { ...(await insertUnique(to, target, frame)), insertion }
     } catch (error) {
       this.ended(insertion)

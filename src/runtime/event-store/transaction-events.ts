@@ -7,6 +7,7 @@ import { settled } from '../../core/schedule/waiting.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { isMeant } from '../events/cancelling.ts'
 import { encodePayload, publicationOf } from '../events/publication.ts'
+import { priorityDigit } from '../events/shares.ts'
 import { cancelRows } from './cancel-rows.ts'
 import {
   COPIES_MAX_BYTES,
@@ -29,6 +30,8 @@ export interface TransactionEventsOptions {
   checkCancel: ((what: unknown) => CancelFilter) | null
   /** Events were taken back, and the commit has succeeded. */
   cancelled(): void
+  /** Whose an event is: see `EventFrame`. */
+  sharesOf(event: string, json: string, priority: string): string
   /** Receives committed events. */
   deliver(frame: EventFrame): void
   /** A waiting row has got another due time, milliseconds since the epoch, and the commit has succeeded. */
@@ -123,6 +126,7 @@ export class TransactionEvents implements TransactionCompanion {
   #add(event: string, accepted: Awaited<ReturnType<PublicationCheck>>): string | Promise<string> {
     const { json, keys } = encodePayload(event, accepted.payload)
     const frame = publicationOf(this.#options.emitter, event, json, keys, accepted.options)
+    frame.shares = this.#options.sharesOf(event, json, priorityDigit(accepted.options))
     const { log } = this.#options
     log?.checkRoom(frame)
     if (log !== null && isUnique(frame)) {

@@ -3,7 +3,7 @@ import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventFrame, UniqueEvent } from '../../transport/frames/event-frame.ts'
 import { ALL_GROUPS } from './delivery-rows.ts'
-import { dueMsOf, envelopeOf, expiresMsOf, keyColumnOf } from './event-columns.ts'
+import { dueMsOf, envelopeOf, expiresMsOf, keyColumnOf, shareSql, sharesColumnOf } from './event-columns.ts'
 import { threadOf, unassignedOf } from './server-rows.ts'
 import { IS_DRAWING, slotOf } from './server-tables.ts'
 import { ALONE } from './store-tables.ts'
@@ -71,26 +71,26 @@ const COLUMNS = 'event_id, event, envelope, payload, key, due_ms, expires_ms'
 /** Broadcasts, and subscribers that came after the boot, get every event. */
 const UNIQ = "CASE WHEN g.kind = 'group' THEN $9 END"
 const CONFLICT = `ON CONFLICT ${ALONE} DO`
-/** A row that is to be delivered now cannot take its old place in the order: it comes due. $10: an even time that is now. */
-const REPLACE = `${CONFLICT} UPDATE SET thread = excluded.thread, envelope = excluded.envelope, payload = excluded.payload, expires_ms = excluded.expires_ms,
-  due_ms = CASE WHEN excluded.due_ms = 0 AND heddle_delivery.due_ms > 0 THEN CAST($10 AS BIGINT) ELSE excluded.due_ms END`
+/** A row that is to be delivered now cannot take its old place in the order: it comes due. $11: an even time that is now. */
+const REPLACE = `${CONFLICT} UPDATE SET thread = excluded.thread, envelope = excluded.envelope, payload = excluded.payload, expires_ms = excluded.expires_ms, share = excluded.share,
+  due_ms = CASE WHEN excluded.due_ms = 0 AND heddle_delivery.due_ms > 0 THEN CAST($11 AS BIGINT) ELSE excluded.due_ms END`
 
-/** $1 to $9: thread, columns, `uniq`. */
+/** $1 to $10: thread, columns, `uniq`, the shares. */
 function insertText({ dialect, isForGroups, member, subscriptions }: UniqueTarget, replaces: boolean): string {
   const conflict = replaces ? REPLACE : `${CONFLICT} NOTHING`
   const values = '$2, $3, $4, $5, $6, $7, $8'
   if (dialect === 'sqlite') {
     const rows = isForGroups
-      ? `SELECT g.id, $1, ${values}, ${UNIQ} FROM heddle_group AS g WHERE g.event = $3`
-      : `VALUES (${ALL_GROUPS}, $1, ${values}, $9)`
-    return `INSERT INTO heddle_delivery (grp, thread, ${COLUMNS}, uniq) ${rows} ${conflict} RETURNING event_id, due_ms`
+      ? `SELECT g.id, $1, ${values}, ${UNIQ}, ${shareSql('sqlite', '$10', 'g')} FROM heddle_group AS g WHERE g.event = $3`
+      : `VALUES (${ALL_GROUPS}, $1, ${values}, $9, $10)`
+    return `INSERT INTO heddle_delivery (grp, thread, ${COLUMNS}, uniq, share) ${rows} ${conflict} RETURNING event_id, due_ms`
   }
   const typed = '$2::text, $3::text, $4::text, $5::text, $6::text, $7::bigint, $8::bigint'
   const rows = isForGroups
-    ? `g.id, NULL::bigint, CASE WHEN g.member > 0 THEN 0 ELSE ${slotOf('$6::text')} END, $1::bigint, ${typed}, ${UNIQ.replace('$9', '$9::text')}
+    ? `g.id, NULL::bigint, CASE WHEN g.member > 0 THEN 0 ELSE ${slotOf('$6::text')} END, $1::bigint, ${typed}, ${UNIQ.replace('$9', '$9::text')}, ${shareSql('postgres', '$10::text', 'g')}
        FROM heddle_group AS g WHERE g.event = $3::text AND`
-    : `${unassignedOf(member)}, ${subscriptions}, ${slotOf('$6::text')}, $1::bigint, ${typed}, $9::text WHERE`
-  return `INSERT INTO heddle_delivery (grp, place, slot, thread, ${COLUMNS}, uniq) SELECT ${rows} ${IS_DRAWING} ${conflict} RETURNING event_id, due_ms`
+    : `${unassignedOf(member)}, ${subscriptions}, ${slotOf('$6::text')}, $1::bigint, ${typed}, $9::text, $10::text WHERE`
+  return `INSERT INTO heddle_delivery (grp, place, slot, thread, ${COLUMNS}, uniq, share) SELECT ${rows} ${IS_DRAWING} ${conflict} RETURNING event_id, due_ms`
 }
 
 const FOUND = 'SELECT event_id, grp, key, expires_ms, begun FROM heddle_delivery WHERE uniq = $1 ORDER BY seq'
@@ -140,6 +140,7 @@ export async function insertUnique(to: Queryable, target: UniqueTarget, frame: U
     dueMsOf(frame),
     expiresMsOf(frame),
     column,
+    sharesColumnOf(frame),
   ]
   if (unique.replaces) params.push(2 * Math.floor(frame.timestampMs / 2))
   const text = insertText({ ...target, isForGroups }, unique.replaces)

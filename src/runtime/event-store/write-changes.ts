@@ -21,7 +21,7 @@ const END_UNHANDLED = `UPDATE heddle_dead SET replay = '', replay_seq = 0
   WHERE replay = 'running' AND NOT EXISTS (SELECT 1 FROM heddle_delivery WHERE seq = heddle_dead.replay_seq)`
 const SAME_GROUP = 'SELECT id FROM heddle_group WHERE event = $1 AND grp = $2 AND kind = $3'
 const COLUMNS =
-  'grp, thread, event_id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes'
+  'grp, thread, event_id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes, share'
 const DUE = `SELECT seq, grp, place, uniq FROM heddle_delivery WHERE due_ms > 0 AND due_ms <= $1 ORDER BY due_ms, seq LIMIT ${PROMOTED_MAX}`
 const PROMOTE = `INSERT INTO heddle_delivery (${COLUMNS}, uniq) SELECT ${COLUMNS}, $2 FROM heddle_delivery WHERE seq = $1`
 const NOT_ALONE = 'UPDATE heddle_delivery SET uniq = NULL WHERE seq = $1'

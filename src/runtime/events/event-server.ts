@@ -13,6 +13,7 @@ import { SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
 import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 import { DeliveredEvent, type DeliveryPort, type HandlerReport } from './delivered-event.ts'
+import { type Asking, NORMAL, sharesFor } from './shares.ts'
 
 /** Maximum characters of a subscriber's error message, and of its stack, sent to the primary. */
 const DELIVERY_ERROR_MAX_LENGTH = 4096
@@ -111,6 +112,8 @@ export class EventServer implements DeliveryPort {
   mayBegin: () => boolean = () => true
   /** Called when a handler says that it still works. */
   onHeartbeat: (deliveryId: number) => void = () => {}
+  /** Called when a function that tells the share of an event has failed. */
+  onShareFault: (group: string, event: string, fault: string) => void = () => {}
   /** Where handlers report; null in a thread that cannot. */
   reports: HandlerReports | null = null
   /** Whose transactional handlers were called. */
@@ -121,6 +124,8 @@ export class EventServer implements DeliveryPort {
   readonly #running = new Map<number, DeliveredEvent>()
   readonly #subscriptions: (Subscription | undefined)[] = []
   readonly #origins: (Origin | undefined)[] = []
+  /** Subscribers that ask whose an event is, by event. */
+  readonly #sharing = new Map<string, Set<number>>()
   /** By method and event, the numbers in use. */
   readonly #identities = new Map<string, Set<number>>()
   readonly #numbers = new Map<number, { key: string; number: number }>()
@@ -159,6 +164,8 @@ export class EventServer implements DeliveryPort {
     this.#numbers.set(subscriberIndex, { key, number })
     const identity = this.#identityOf(subscriberIndex)
     this.#origins[subscriberIndex] = { plugin: owner.name, handler: identity }
+    if (subscription.shares.length > 0)
+      this.#sharing.set(event, (this.#sharing.get(event) ?? new Set()).add(subscriberIndex))
     return { subscriberIndex, identity }
   }
 
@@ -182,14 +189,27 @@ export class EventServer implements DeliveryPort {
   remove(subscriberIndex: number): void {
     const numbered = this.#numbers.get(subscriberIndex)
     if (numbered === undefined) return
-    const { name } = this.#subscriptions[subscriberIndex]!.owner
+    const { event, owner } = this.#subscriptions[subscriberIndex]!
+    const { name } = owner
     this.#counts.set(name, this.#counts.get(name)! - 1)
     this.#subscriptions[subscriberIndex] = undefined
     this.#origins[subscriberIndex] = undefined
+    this.#sharing.get(event)?.delete(subscriberIndex)
     this.#numbers.delete(subscriberIndex)
     const used = this.#identities.get(numbered.key)!
     used.delete(numbered.number)
     if (used.size === 0) this.#identities.delete(numbered.key)
+  }
+
+  /** Whose an event is, to each group that asks: see `EventFrame`. @param json its payload @param priority see shares.ts */
+  sharesOf(event: string, json: string, priority: string): string {
+    const sharing = this.#sharing.get(event)
+    if (priority === NORMAL && (sharing === undefined || sharing.size === 0)) return ''
+    const asking = [...(sharing ?? [])].map((subscriberIndex): Asking => {
+      const { options, shares } = this.#subscriptions[subscriberIndex]!
+      return { group: options.group ?? this.#identityOf(subscriberIndex), functions: shares }
+    })
+    return sharesFor(asking, priority, json, (group, fault) => this.onShareFault(group, event, fault))
   }
 
   get inFlight(): number {

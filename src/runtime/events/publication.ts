@@ -139,6 +139,7 @@ export function publicationOf(
     delayMs: options.delayMs ?? 0,
     ttlMs: options.ttlMs ?? 0,
     unique: options.unique === undefined ? null : uniqueOf(options),
+    shares: '',
     seq: 0,
     subscriber: 0,
     attempt: 0,

@@ -13,6 +13,7 @@ import type {
 import type { CancelFilter, Payload, PublishOptions } from '../../contracts/events.ts'
 import { causality, NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
 import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../core/schedule/clock.ts'
+import { Reminder } from '../../core/schedule/repeating-task.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { StoreMemory } from '../../transport/memory/store-memory.ts'
 import type { SubscriptionManifest } from '../../transport/messages.ts'
@@ -28,6 +29,9 @@ import type { EventServices } from './services.ts'
 
 // Taken before plugins can replace it.
 const { parse: parseJson } = JSON
+
+/** Shortest interval between two log records about a function that tells no share, milliseconds. */
+const SHARE_FAULT_TOLD_MS = 10_000
 
 /** The event store as this thread writes it. */
 export function threadStoreOf({ settings, shared, toolbox }: ThreadKernel): ThreadStore {
@@ -46,6 +50,8 @@ export abstract class ThreadBus implements BusTransport {
   readonly services: EventServices
   /** The subscriptions that have not ended, by the subscriber's number in this thread. */
   readonly subscriptions = new Map<number, SubscriptionManifest>()
+  /** Limits the log of functions that tell no share, by subscriber. */
+  readonly #shareFaults = new Reminder(SHARE_FAULT_TOLD_MS)
   checkPublication: PublicationCheck | null = null
   checkCancel: ((what: unknown) => CancelFilter) | null = null
 
@@ -54,6 +60,11 @@ export abstract class ThreadBus implements BusTransport {
     this.kernel = kernel
     this.events = new EventServer(eventBusMaxSubscriptions, eventBusWaitForTools)
     this.services = services
+    this.events.onShareFault = (group, event, fault) => {
+      if (!this.#shareFaults.isDue(`${group} ${event}`)) return
+      const what = `${group} could not tell whose ${event} is, and such events have one share together: ${fault}`
+      kernel.writeLog('WARNING', what, 'event_bus')
+    }
   }
 
   abstract publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string>
@@ -88,6 +99,7 @@ export abstract class ThreadBus implements BusTransport {
       deliver: this.deliver,
       cancelled: this.cancelled,
       moved: this.moved,
+      sharesOf: (...of) => this.events.sharesOf(...of),
     })
   }
 

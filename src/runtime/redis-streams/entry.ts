@@ -120,6 +120,7 @@ export function decodeEntry(event: string, fields: readonly string[]): StreamEve
       requestId: textOrNull(envelope.request_id),
       key: null,
       unique: null,
+      shares: '',
       trace: traceContextOf(envelope.traceparent, envelope.tracestate),
       payloadKeys: Array.isArray(keys) && keys.every((each) => typeof each === 'string') ? keys.join('\0') : '',
       timestampMs: timestamp,

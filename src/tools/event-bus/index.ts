@@ -177,7 +177,7 @@ export default class EventBusTool implements Tool {
         checkFunction('handler', handler)
         const checked = checkSubscribeOptions(options)
         this.#warnOfSubscriber(event, owner.name)
-        return bus.subscribe({ owner, event, handler: handler as Subscriber, options: checked })
+        return bus.subscribe({ owner, event, handler: handler as Subscriber, ...checked })
       },
       cancel: async (what) => hub.cancel(checkCancelFilter(what)),
       follow: (id, options) => bus.follow(checkEventId(id), checkFollowOptions(options)),

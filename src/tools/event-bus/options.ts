@@ -3,11 +3,13 @@ import type {
   DeadLetterPage,
   EventLimit,
   FollowOptions,
+  ShareOf,
   SubscribeOptions,
+  SubscriberOptions,
 } from '../../contracts/event-bus.ts'
 import type { CancelFilter, PublishOptions } from '../../contracts/events.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
+import { PRIORITIES, SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
 
 // The longest wait that Node's timers take: 24.8 days.
 const MAX_MS = 2_147_483_647
@@ -44,15 +46,17 @@ export function checkFunction(what: string, value: unknown): void {
 
 export function checkPublishOptions(options: unknown): PublishOptions {
   if (options === undefined) return NO_OPTIONS
-  const { key, delayMs, ttlMs, at, ...rest } = asObject<PublishOptions>(options)
+  const { key, delayMs, ttlMs, at, priority, ...rest } = asObject<PublishOptions>(options)
   checkKey(key)
   const unique = rest.unique === undefined ? undefined : checkUnique(rest)
   if (unique === undefined) checkNoUnique(rest)
+  if (priority !== undefined && !PRIORITIES.includes(priority))
+    throw invalid("priority must be 'high', 'normal' or 'low'", priority)
   checkRange('delayMs', delayMs, 0, Number.MAX_SAFE_INTEGER)
   checkRange('ttlMs', ttlMs, 1, MAX_MS)
-  if (at === undefined) return { ...defined({ key, delayMs, ttlMs }), ...unique }
+  if (at === undefined) return { ...defined({ key, delayMs, ttlMs, priority }), ...unique }
   if (delayMs !== undefined) throw refused('Give either at or delayMs')
-  return { ...defined({ key, delayMs: delayUntil(at), ttlMs }), ...unique }
+  return { ...defined({ key, delayMs: delayUntil(at), ttlMs, priority }), ...unique }
 }
 
 type UniqueOptions = Pick<PublishOptions, 'unique' | 'while' | 'replace'>
@@ -121,7 +125,7 @@ function delayUntil(at: unknown): number {
 }
 
 /** @returns the options with the defaults filled in; `group` and `concurrency` stay unset when they were */
-export function checkSubscribeOptions(options: unknown): SubscribeOptions {
+export function checkSubscribeOptions(options: unknown): { options: SubscriberOptions; shares: readonly ShareOf[] } {
   const given = asObject<SubscribeOptions>(options)
   const {
     retries = SUBSCRIBER_DEFAULTS.retries,
@@ -134,6 +138,7 @@ export function checkSubscribeOptions(options: unknown): SubscribeOptions {
     concurrency,
     resultMs,
     limit,
+    fair,
   } = given
   checkRange('retries', retries, 0, MAX_RETRIES)
   checkRange('backoffMs', backoffMs, 0, MAX_MS)
@@ -154,33 +159,46 @@ export function checkSubscribeOptions(options: unknown): SubscribeOptions {
   if (group !== undefined && !(typeof group === 'string' && NAME.test(group))) {
     throw invalid(`group must be ${NAME_WANTED}`, group)
   }
-  const limits = limit === undefined ? undefined : checkLimits(limit)
+  const shares: ShareOf[] = []
+  const limits = limit === undefined ? undefined : checkLimits(limit, shares)
+  const turns = fair === undefined ? undefined : shareIn(shares, fair, 'fair')
+  if (turns !== undefined && broadcast)
+    throw refused('fair and broadcast cannot be combined: every thread gets every event')
   if (limits !== undefined && broadcast)
     throw refused('limit and broadcast cannot be combined: every thread gets every event')
   const parking = onDead === 'park' ? { onDead } : {}
   const always = { retries, backoffMs, timeoutMs, broadcast }
-  return defined({
+  const checked = defined({
     ...always,
     group,
     concurrency,
     resultMs,
     limit: limits,
+    fair: turns,
     transaction: transaction || undefined,
     ...parking,
   })
+  return { options: checked, shares }
 }
 
-function checkLimits(given: unknown): EventLimit[] {
+/** The number of a function among those that tell shares. */
+function shareIn(shares: ShareOf[], share: unknown, what: string): number {
+  checkFunction(what, share)
+  const known = shares.indexOf(share as ShareOf)
+  return known >= 0 ? known : shares.push(share as ShareOf) - 1
+}
+
+function checkLimits(given: unknown, shares: ShareOf[]): NonNullable<SubscriberOptions['limit']> {
   const limits = Array.isArray(given) ? (given as unknown[]) : [given]
   if (limits.length === 0 || limits.length > MAX_LIMITS)
     throw invalid(`limit must be { max, perMs }, or a list of 1 to ${MAX_LIMITS} of them`, given)
   return limits.map((each) => {
-    const { max, perMs, name } = asObject<EventLimit>(each)
+    const { max, perMs, name, by } = asObject<EventLimit>(each)
     if (max === undefined || perMs === undefined) throw invalid('limit must be { max, perMs }', each)
     checkRange('limit.max', max, 1, MAX_CONCURRENCY)
     checkRange('limit.perMs', perMs, MIN_PER_MS, MAX_PER_MS)
     if (name !== undefined && !isEventName(name)) throw invalid(`limit.name must be ${NAME_WANTED}`, name)
-    return defined({ max, perMs, name })
+    return defined({ max, perMs, name, by: by === undefined ? undefined : shareIn(shares, by, 'limit.by') })
   })
 }
 

@@ -31,6 +31,8 @@ export interface EventFrame {
   ttlMs: number
   /** Not in a ring: the thread that publishes one, or the hub, sees to it. */
   unique: UniqueEvent | null
+  /** Of a publication, whose it is to each group that asks: JSON, group → share; empty: no group does. In the hub the share itself. */
+  shares: string
   /** Id of its row in the event store; 0: it is not stored. */
   seq: number
   /** In a delivery: the subscriber's number in its thread, and the attempt with WANTS_REPLY. In a publication 0. */
@@ -74,6 +76,7 @@ export function eventMaxBytes(frame: EventFrame, form: PayloadForm): number {
     (frame.requestId?.length ?? 0) +
     (frame.key?.length ?? 0) +
     frame.trace.length +
+    frame.shares.length +
     frame.payloadKeys.length
   const { payload } = frame
   if (form === 'bytes') return EVENT_FIXED_BYTES + units * 3 + payload.length
@@ -93,6 +96,7 @@ export function writeEvent(to: FrameMemory, at: number, frame: EventFrame, form:
     (frame.requestId ?? '') +
     (frame.key ?? '') +
     frame.trace +
+    frame.shares +
     frame.payloadKeys
   doubles[double] = frame.timestampMs
   doubles[double + 1] = frame.delayMs
@@ -106,7 +110,7 @@ export function writeEvent(to: FrameMemory, at: number, frame: EventFrame, form:
   words[word + 11] = frame.key === null ? -1 : frame.key.length
   const textBytes = bytes.utf8Write(text, at + EVENT_FIXED_BYTES)
   words[word + 12] = textBytes
-  words[word + 13] = frame.trace.length
+  words[word + 13] = frame.trace.length | (frame.shares.length << 16)
   const payloadAt = at + EVENT_FIXED_BYTES + textBytes
   const payloadBytes =
     form === 'text' ? bytes.utf8Write(frame.payload, payloadAt) : bytes.latin1Write(frame.payload, payloadAt)
@@ -129,7 +133,8 @@ export function readEvent(from: FrameMemory, at: number, length: number, form: P
   const requestIdEnd = emitterEnd + Math.max(0, requestIdLength)
   const keyLength = words[word + 11]!
   const keyEnd = requestIdEnd + Math.max(0, keyLength)
-  const traceEnd = keyEnd + words[word + 13]!
+  const traceEnd = keyEnd + (words[word + 13]! & 0xffff)
+  const sharesEnd = traceEnd + (words[word + 13]! >>> 16)
   const event = {
     id: text.slice(0, idEnd),
     parentId: parentLength === NULL_LENGTH ? null : text.slice(idEnd, parentEnd),
@@ -138,7 +143,8 @@ export function readEvent(from: FrameMemory, at: number, length: number, form: P
     requestId: requestIdLength < 0 ? null : text.slice(emitterEnd, requestIdEnd),
     key: keyLength < 0 ? null : text.slice(requestIdEnd, keyEnd),
     trace: text.slice(keyEnd, traceEnd),
-    payloadKeys: text.slice(traceEnd),
+    shares: text.slice(traceEnd, sharesEnd),
+    payloadKeys: text.slice(sharesEnd),
     timestampMs: doubles[double]!,
     delayMs: doubles[double + 1]!,
     ttlMs: doubles[double + 2]!,

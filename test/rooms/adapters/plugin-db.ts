@@ -21,6 +21,7 @@ function hostFor(delivered: string[]): ToolRuntime['host'] {
       checkCancel: null,
       cancelled: () => {},
       moved: () => {},
+      sharesOf: () => '',
       deliver: ({ id }) => void delivered.push(id),
     })
   return { bus: { beginTransaction } } as unknown as ToolRuntime['host']

@@ -47,6 +47,7 @@ const frameOf = (n: number, key: string | null = null): EventFrame => ({
   delayMs: 0,
   ttlMs: 0,
   unique: null,
+  shares: '',
   seq: 0,
   subscriber: 0,
   attempt: 0,

@@ -6,6 +6,9 @@ import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { until } from '../../support/until.ts'
 import { onPostgres, onSqlite } from '../event-store/databases.ts'
 
+/** Events that wait. */
+const COUNT = 6000
+
 const DOMAINS = fileURLToPath(new URL('../../fixtures/limits', import.meta.url))
 
 interface Begun {
@@ -52,6 +55,59 @@ for (const [where, startOf] of STORES) {
     )
     const tookMs = begun.at(-1)!.at - begun[0]!.at
     assert.ok(tookMs >= 2500, `${tookMs} ms`)
+  })
+
+  test(`a limit of each customer holds up no other customer (${where})`, async (t) => {
+    const start = await startOf(t)
+    if (start === null) return t.skip('no such server')
+    const heddle = await start()
+    await publish(heddle, 'hook.wanted', namesOf('a', 6), { customer: 'a' })
+    await publish(heddle, 'hook.wanted', namesOf('b', 3), { customer: 'b' })
+    await publish(heddle, 'hook.wanted', ['c0'], {})
+    await until(async () => (await begunIn(heddle)).length === 10, 'all of them')
+    const begun = await begunIn(heddle)
+    const of = (customer: string): Begun[] => begun.filter(({ name }) => name.startsWith(customer))
+    // Handlers begin a little later than they may.
+    const tookMs = of('a').at(-1)!.at - of('a')[0]!.at
+    assert.ok(tookMs > 1500, `two a second: six took ${tookMs} ms`)
+    for (const customer of ['b', 'c'])
+      assert.ok(of(customer)[0]!.at < of('a')[4]!.at, `${customer} does not wait for a`)
+    assert.deepEqual(
+      of('a')
+        .map(({ name }) => name)
+        .sort(),
+      namesOf('a', 6),
+    )
+  })
+
+  test(`who has many waiting does not delay who has one (${where})`, async (t) => {
+    const start = await startOf(t)
+    if (start === null) return t.skip('no such server')
+    const heddle = await start()
+    await publish(heddle, 'turn.wanted', namesOf('a', 100), { customer: 'a', ms: 20 })
+    await until(async () => (await begunIn(heddle)).length > 2, 'the first ones')
+    await publish(heddle, 'turn.wanted', namesOf('b', 3), { customer: 'b', ms: 20 })
+    await until(
+      async () => (await begunIn(heddle)).filter(({ name }) => name.startsWith('b')).length === 3,
+      'the others',
+    )
+    const names = (await begunIn(heddle)).map(({ name }) => name)
+    assert.ok(names.indexOf('b2') - names.indexOf('b0') <= 4, names.join(' '))
+    assert.ok(names.indexOf('b2') < 60, names.join(' '))
+  })
+
+  test(`what tells no customer loses nothing (${where})`, async (t) => {
+    const start = await startOf(t)
+    if (start === null) return t.skip('no such server')
+    const heddle = await start()
+    await publish(heddle, 'odd.wanted', ['t0'], { customer: 'throws' })
+    await publish(heddle, 'odd.wanted', ['o0'], { customer: { id: 1 } })
+    await publish(heddle, 'odd.wanted', ['l0'], { customer: 'x'.repeat(10_000) })
+    await publish(heddle, 'odd.wanted', ['n0'], { customer: 7 })
+    await until(async () => (await begunIn(heddle)).length === 4, 'all of them')
+    const told = heddle.logs.filter(({ msg }) => msg.includes('could not tell whose odd.wanted is'))
+    assert.equal(told.length, 1)
+    assert.match(told[0]!.msg, /^work\.Limits\.odd could not tell whose odd\.wanted is.*no customer/)
   })
 
   test(`an event that is put off counts no attempt, and with all the subscriber waits (${where})`, async (t) => {
@@ -128,3 +184,73 @@ test('limits that say nothing are refused', async (t) => {
   for (const ms of [0, -1, 1e12, 'soon', null])
     assert.deepEqual((await heddle.post('/retry-later', { ms })).body, { code: 'EVENT_OPTIONS_INVALID' })
 })
+
+for (const [where, storeOf] of [
+  ['SQLite', (t: TestContext) => onSqlite(t, DOMAINS)],
+  ['PostgreSQL', (t: TestContext) => onPostgres(t, false, DOMAINS)],
+] as const) {
+  test(`behind the many of some, the event of another is next, and none is lost (${where})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return t.skip('no such server')
+    const heddle = await store.start()
+    const customers = ['a', 'b', 'c']
+    await heddle.post('/backlog', { event: 'turn.wanted', count: COUNT, customers, data: { ms: 0 } })
+    const behind: number[] = []
+    for (const n of [1, 2, 3, 4, 5]) {
+      const before = (await heddle.json('/count')).body.count
+      await publish(heddle, 'turn.wanted', [`new${n}`], { customer: `new${n}`, ms: 0 })
+      await until(async () => (await heddle.json(`/begun-of?prefix=new${n}`)).body.places.length === 1, 'the other')
+      behind.push((await heddle.json(`/begun-of?prefix=new${n}`)).body.places[0] - before)
+    }
+    t.diagnostic(`after ${behind.join(', ')} others, of ${COUNT}`)
+    assert.ok(behind.sort((a, b) => a - b)[2]! < COUNT / 4, `${behind.join(', ')} others`)
+    await until(async () => (await heddle.json('/count')).body.count === COUNT + 5, 'all of them', 120_000)
+    assert.deepEqual(await store.rows('SELECT seq FROM heddle_delivery LIMIT 1'), [])
+  })
+
+  test(`those of one key keep their order, whosever they are, and each is handled (${where})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return t.skip('no such server')
+    const heddle = await store.start()
+    const customers = ['a', 'b', 'c', 'd', 'e']
+    // Each key has events of all customers, and of all priorities.
+    const priorities = ['high', 'normal', 'low']
+    await heddle.post('/backlog', { event: 'odd-turn.wanted', count: 3000, customers, priorities, keys: 40, data: {} })
+    await until(async () => (await heddle.json('/count')).body.count === 3000, 'all of them', 60_000)
+    const last = new Map<number, number>()
+    for (const { name } of await begunIn(heddle)) {
+      const n = Number(name.slice(1))
+      assert.ok((last.get(n % 40) ?? -1) < n, `${n} behind ${last.get(n % 40)}`)
+      last.set(n % 40, n)
+    }
+  })
+
+  test(`who is urgent goes before the many that are not, and those do not starve (${where})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return t.skip('no such server')
+    const heddle = await store.start()
+    await heddle.post('/backlog', {
+      event: 'plain.wanted',
+      count: 4000,
+      customers: ['x'],
+      priorities: ['low'],
+      data: {},
+    })
+    const before = (await heddle.json('/count')).body.count
+    await heddle.post('/backlog', {
+      event: 'plain.wanted',
+      count: 1000,
+      customers: ['y'],
+      priorities: ['high'],
+      data: {},
+    })
+    await until(async () => (await heddle.json('/count')).body.count === 5000, 'all of them', 60_000)
+    const { places } = (await heddle.json('/begun-of?prefix=high')).body
+    t.diagnostic(`the last one of 1000 after ${places.at(-1) - before} of ${5000 - before}`)
+    assert.ok(places.at(-1) < 4000, `the last one is number ${places.at(-1)}`)
+    const low = (await heddle.json('/begun-of?prefix=low')).body.places.filter(
+      (at: number) => at > places[0] && at < places.at(-1),
+    )
+    assert.ok(low.length >= 1000 / 16, `${low.length} of the others beside the urgent ones`)
+  })
+}

@@ -50,6 +50,7 @@ function insertOf(tag: string, n: number, key: string | null): string {
     delayMs: 0,
     ttlMs: 0,
     unique: null,
+    shares: '',
     seq: 0,
     subscriber: 0,
     attempt: 0,

@@ -6,8 +6,8 @@ export const STORED_PLANTED: readonly Planted[] = [
   {
     what: 'a row that leaves the hand while a page is read is given again',
     file: 'reader.ts',
-    text: 'if (this.#left.has(row.seq) || this',
-    instead: 'if (this',
+    text: 'return this.#left.has(seq) || this',
+    instead: 'return this',
   },
   {
     what: 'a page that is read while a row comes back passes that row',

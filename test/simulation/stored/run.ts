@@ -515,6 +515,7 @@ export class StoredRun {
       delayMs: key === null && draw.is(plan.delayed) ? draw.between(1, draw.of([500, 2000, 45_000])) : 0,
       ttlMs: unique === null && draw.is(plan.mortal) ? draw.between(1, 500) : 0,
       unique,
+      shares: '',
       seq: 0,
       subscriber: 0,
       attempt: 0,

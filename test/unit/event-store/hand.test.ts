@@ -49,7 +49,15 @@ function handOf(t: TestContext) {
     log: (_, message) => assert.fail(message),
   })
   const reader: Reader = new Reader({
-    store: { readGroup: () => ({ rows: [], readTo: 0 }), readKey: () => [] },
+    store: {
+      readGroup: () => ({ rows: [], readTo: 0 }),
+      readKey: () => [],
+      nextShares: () => [],
+      readShares: () => [],
+      passShare: () => 0,
+      sharesOfKeys: () => [],
+      takeTurns: () => {},
+    },
     clock: SYSTEM_CLOCK,
     maxQueue: 100,
     isInHand: (seq) => hand.has(seq),

@@ -29,6 +29,7 @@ const rowOf = (group: number, n: number): StoredDelivery => ({
     delayMs: 0,
     ttlMs: 0,
     unique: null,
+    shares: '',
     seq: 0,
     subscriber: 0,
     attempt: 0,
@@ -54,6 +55,11 @@ test('many groups with large payloads leave the hub its room, each has one at le
         const rows = Array.from({ length: ROWS }, (_, n) => rowOf(group, n))
         return { rows: rows.filter(({ place }) => place > after).slice(0, limit), readTo: 0 }
       },
+      nextShares: () => [],
+      readShares: () => [],
+      passShare: () => 0,
+      sharesOfKeys: () => [],
+      takeTurns: () => {},
       readKey: () => [],
     },
     clock: SYSTEM_CLOCK,
@@ -88,7 +94,7 @@ test('many groups with large payloads leave the hub its room, each has one at le
     if (given.size < GROUPS * ROWS) assert.ok(cursors.some((each) => each.inHand > 0))
     for (const { cursor, seq } of left) {
       reader.rowLeft(cursor, MIB, null)
-      reader.gone(seq)
+      reader.gone(seq, cursor, '', null)
     }
   }
   assert.equal(given.size, GROUPS * ROWS)
@@ -111,6 +117,11 @@ test('what comes back goes before the rest of its key, which may be read at this
   const reader = new Reader({
     store: {
       readGroup: async (_, after) => ({ rows: await pageOf(after), readTo: 0 }),
+      nextShares: () => [],
+      readShares: () => [],
+      passShare: () => 0,
+      sharesOfKeys: () => [],
+      takeTurns: () => {},
       readKey: (_, __, after) => pageOf(after),
     },
     clock: SYSTEM_CLOCK,
@@ -135,7 +146,7 @@ test('what comes back goes before the rest of its key, which may be read at this
   reader.rang('large')
   await new Promise((resolve) => setImmediate(resolve))
   reader.rowLeft(cursor, 2, 'k')
-  reader.gone(1)
+  reader.gone(1, cursor, '', null)
   reader.back(1, 1, 'k')
   goOn()
   await until(() => given.length === 3, 'both')

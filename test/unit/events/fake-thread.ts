@@ -72,6 +72,7 @@ export const eventOf = (id: string, more: Partial<EventFrame> = {}): EventFrame 
   delayMs: 0,
   ttlMs: 0,
   unique: null,
+  shares: '',
   seq: 0,
   subscriber: 0,
   attempt: 0,

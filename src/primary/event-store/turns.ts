@@ -1,0 +1,182 @@
+// Whose turn it is: the shares of a group whose rows are read in turns.
+
+/** Shares of one priority that have a turn in one page. */
+export const SHARES_MAX = 32
+/** One page in so many begins with the lowest priority. */
+const LOWEST_EVERY = 8
+/** Priorities of shares, the first one is the highest: the first character of the share. */
+export const PRIORITIES = ['0', '1', '2'] as const
+
+/** The first rows of a share that are wanted. */
+export interface ShareAsk {
+  readonly share: string
+  readonly limit: number
+  /** Behind this place. */
+  readonly after: number
+  /** Without these. */
+  readonly inHand: readonly number[]
+}
+
+/** Rows of a share that this process has. */
+interface InHand {
+  /** In the hub. */
+  inHub: number
+  /** In the hub, or ended and not committed: they are in the table. */
+  readonly rows: Set<number>
+}
+
+/**
+ * ```
+ *            rows may have come
+ *      ┌────────────────────────────────────────────────────────────────┐
+ *      ▼                                                                │
+ *     due ───► turning ───► read      each share has had a turn, and nothing was read
+ *      ▲          │
+ *      └──────────┘  something was read
+ * ```
+ * In each state shares whose rows have ended, or whose limit lets them go on, are asked for by name.
+ *
+ * Each share may have as many rows in the hub as the group has room for: one alone has half of it, ten have an eleventh each, and the last eleventh is free
+ * for those that come. See `Reader` for the source of this rule.
+ */
+export class Turns {
+  state: 'due' | 'turning' | 'read' = 'due'
+  /** By priority: the last share that had a turn. */
+  readonly after: string[] = ['', '', '']
+  /** Shares that may go on. */
+  readonly #named = new Set<string>()
+  /** Keys whose next rows may be read, whatever their shares. */
+  readonly #keys = new Set<string>()
+  readonly #hasTurned = [false, false, false]
+  readonly #shares = new Map<string, InHand>()
+  /** Shares of which none of the first rows may be read: they are looked for behind this place. */
+  readonly #passed = new Map<string, number>()
+  #pages = 0
+
+  /** True if there is nothing to read. */
+  get isRead(): boolean {
+    return this.state === 'read' && !this.areNamed
+  }
+
+  /** True if the next page is for shares that are known by name. */
+  get areNamed(): boolean {
+    return this.#named.size > 0 || this.#keys.size > 0
+  }
+
+  /** Rows may have come. */
+  news(): void {
+    this.state = 'due'
+  }
+
+  /** A share may go on. */
+  mayGoOn(share: string): void {
+    this.#named.add(share)
+  }
+
+  takeKeys(): string[] {
+    const keys = [...this.#keys].slice(0, SHARES_MAX)
+    for (const key of keys) this.#keys.delete(key)
+    return keys
+  }
+
+  takeNamed(): string[][] {
+    const named = [...this.#named].slice(0, SHARES_MAX)
+    for (const share of named) this.#named.delete(share)
+    return PRIORITIES.map((priority) => named.filter((share) => share.startsWith(priority)))
+  }
+
+  /**
+   * @param shares by priority
+   * @param room of the group
+   * @param roomOf how many rows of a share may be in the hub
+   * @returns what is to be read of them, in this order
+   */
+  asks(shares: readonly string[][], room: number, pageRows: number, roomOf: (share: string) => number): ShareAsk[] {
+    const byPriority = shares.map((all) => {
+      const free = all.flatMap((share) => {
+        const { inHub, rows } = this.#shares.get(share) ?? { inHub: 0, rows: [] }
+        const cap = Math.min(room, roomOf(share))
+        // At least half of it is empty, so that pages are not too short.
+        return inHub > cap / 2 || cap === inHub ? [] : [{ share, left: cap - inHub, rows }]
+      })
+      const each = Math.max(1, Math.floor(pageRows / Math.max(1, free.length)))
+      return free.map(({ share, left, rows }) => ({
+        share,
+        limit: Math.min(each, left),
+        after: this.#passed.get(share) ?? 0,
+        inHand: [...rows],
+      }))
+    })
+    return (++this.#pages % LOWEST_EVERY === 0 ? byPriority.reverse() : byPriority).flat()
+  }
+
+  /** A round goes on. */
+  turns(): void {
+    if (this.state === 'due') this.#hasTurned.fill(false)
+    this.state = 'turning'
+  }
+
+  /** A page of a round is over. @param unread those that the group had no room for */
+  turned(shares: readonly string[][], unread: ReadonlySet<string>, given: number): void {
+    for (const [n, all] of shares.entries()) {
+      const first = all.findIndex((share) => unread.has(share))
+      if (first > 0) this.after[n] = all[first - 1]!
+      if (first >= 0) continue
+      const isLast = all.length < SHARES_MAX
+      this.after[n] = isLast ? '' : all.at(-1)!
+      if (isLast) this.#hasTurned[n] = true
+    }
+    if (given > 0) this.state = 'due'
+    else if (this.state === 'turning' && this.#hasTurned.every(Boolean)) this.state = 'read'
+  }
+
+  /** None of its rows up to a place may be read; 0: it has no more behind the last place. */
+  passed(share: string, upTo: number): void {
+    if (upTo === 0) this.#passed.delete(share)
+    else {
+      this.#passed.set(share, upTo)
+      this.#named.add(share)
+    }
+  }
+
+  hasInHand(share: string): boolean {
+    return this.#shares.has(share)
+  }
+
+  given(share: string, seq: number): void {
+    let inHand = this.#shares.get(share)
+    if (inHand === undefined) {
+      inHand = { inHub: 0, rows: new Set() }
+      this.#shares.set(share, inHand)
+    }
+    inHand.inHub++
+    inHand.rows.add(seq)
+    this.#passed.delete(share)
+  }
+
+  /** The hub has not taken it: it is read with the next news. */
+  refused(share: string, seq: number): void {
+    const inHand = this.#shares.get(share)
+    if (inHand === undefined) return
+    inHand.inHub--
+    inHand.rows.delete(seq)
+    if (inHand.rows.size === 0) this.#shares.delete(share)
+  }
+
+  /** The hub is done with one of its rows. */
+  left(share: string): void {
+    const inHand = this.#shares.get(share)
+    if (inHand === undefined) return
+    inHand.inHub--
+    this.#named.add(share)
+  }
+
+  /** A row is no longer in hand: the next one of its key may be read. */
+  gone(share: string, seq: number, key: string | null): void {
+    if (key !== null) this.#keys.add(key)
+    const inHand = this.#shares.get(share)
+    if (inHand === undefined) return
+    inHand.rows.delete(seq)
+    if (inHand.rows.size === 0) this.#shares.delete(share)
+  }
+}

@@ -1,0 +1,246 @@
+/** Rows of a group whose shares take turns: each is given once, keys keep their order, and nobody waits behind the many of another. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
+import type { Cursor } from '../../../src/primary/event-store/cursor.ts'
+import { Reader } from '../../../src/primary/event-store/reader.ts'
+import type { DeliveryStore, StoredDelivery } from '../../../src/primary/event-store/store.ts'
+import { Random } from '../../support/random.ts'
+
+interface Row {
+  seq: number
+  share: string
+  key: string | null
+  /** Settled next, after it has left the hub. */
+  isEnding: boolean
+}
+
+/** Rows in memory, as the databases read them. A window of 16 stands for their 1,024. */
+class Rows implements DeliveryStore {
+  rows: Row[] = []
+  readonly parked = new Set<string>()
+  #seq = 0
+
+  add(share: string, key: string | null = null): void {
+    this.rows.push({ seq: ++this.#seq, share, key, isEnding: false })
+  }
+
+  #delivery({ seq, share, key }: Row): StoredDelivery {
+    const event = {
+      id: `evt_${seq}`,
+      parentId: null,
+      event: 'some',
+      emitter: 'shop',
+      requestId: null,
+      key,
+      trace: '',
+      payloadKeys: '',
+      timestampMs: 0,
+      delayMs: 0,
+      ttlMs: 0,
+      unique: null,
+      shares: share,
+      seq: 0,
+      subscriber: 0,
+      attempt: 0,
+      payload: '{}',
+    }
+    const tried = { expiresMs: 0, attempt: 1, deaths: 0, error: '', isBegun: false, retryMs: 0, crashes: 0 }
+    return { seq, place: seq, thread: 1, event, ...tried }
+  }
+
+  async readGroup() {
+    return { rows: [], readTo: 0 }
+  }
+
+  async readKey(_: number, key: string, after: number, limit: number) {
+    const rows = this.rows.filter((row) => row.key === JSON.parse(key) && row.seq > after)
+    return rows.slice(0, limit).map((row) => this.#delivery(row))
+  }
+
+  async nextShares(_: number, after: readonly string[], limit: number) {
+    const shares = [...new Set(this.rows.map(({ share }) => share))].sort()
+    return after.map((last, n) => shares.filter((share) => share.startsWith(String(n)) && share > last).slice(0, limit))
+  }
+
+  async readShares(_: number, asks: Parameters<DeliveryStore['readShares']>[1]) {
+    return asks.flatMap(({ share, limit, after, inHand }) => {
+      const window = this.rows
+        .filter((row) => row.share === share && row.seq > after && !inHand.includes(row.seq))
+        .slice(0, 16)
+      const isHead = ({ seq, key }: Row): boolean =>
+        key === null || (!this.parked.has(key) && !this.rows.some((other) => other.key === key && other.seq < seq))
+      return window
+        .filter(isHead)
+        .slice(0, limit)
+        .map((row) => this.#delivery(row))
+    })
+  }
+
+  async passShare(_: number, { share, after }: Parameters<DeliveryStore['passShare']>[1]) {
+    return this.rows.filter((row) => row.share === share && row.seq > after)[15]?.seq ?? 0
+  }
+
+  async sharesOfKeys(_: number, keys: readonly string[]) {
+    return keys.flatMap((key) => this.rows.find((row) => row.key === key)?.share ?? [])
+  }
+
+  takeTurns(): void {}
+}
+
+/** A reader over such rows, and a hub that ends them when the test says so. */
+function start(store: Rows, roomOfShare?: (share: string) => number) {
+  const inHub: { cursor: Cursor; row: StoredDelivery }[] = []
+  const settling: { cursor: Cursor; row: StoredDelivery }[] = []
+  const given: number[] = []
+  const isInHand = (seq: number): boolean => [...inHub, ...settling].some(({ row }) => row.seq === seq)
+  const reader = new Reader({
+    store,
+    clock: SYSTEM_CLOCK,
+    maxQueue: 100_000,
+    isInHand,
+    isSuspect: () => false,
+    note: (row) => Promise.resolve(row),
+    untried: () => {},
+    isTried: () => true,
+    give: (cursor, row) => {
+      assert.ok(!isInHand(row.seq), `${row.seq} is given twice`)
+      const { key } = row.event
+      const first = store.rows.find((each) => each.key !== null && each.key === key)
+      if (key !== null) assert.equal(first?.seq, row.seq, `an older one of ${key} waits`)
+      given.push(row.seq)
+      inHub.push({ cursor, row })
+      return true
+    },
+    onMalformed: () => assert.fail(),
+    areTurnsTaken: () => true,
+    ...(roomOfShare && { roomOfShare: (_, share) => roomOfShare(share) }),
+    report: (message) => assert.fail(message),
+  })
+  const cursor = reader.add({ id: 1, event: 'some', name: 'group', kind: 'group' })
+  reader.open()
+  const left = (n: number) => {
+    const [ended] = inHub.splice(n, 1)
+    const { event } = ended!.row
+    reader.rowLeft(ended!.cursor, 2, event.key, event.shares)
+    return ended!
+  }
+  return {
+    reader,
+    cursor,
+    inHub,
+    settling,
+    given,
+    /** The handler has ended. */
+    end(n: number) {
+      settling.push(left(n))
+    },
+    /** It stays in the store. */
+    giveBack(n: number) {
+      const { row } = left(n)
+      reader.gone(row.seq, cursor, row.event.shares, row.event.key)
+      reader.back(1, row.place, row.event.key, row.event.shares)
+    },
+    /** The outcome is committed. */
+    settle() {
+      const { row } = settling.shift()!
+      store.rows = store.rows.filter(({ seq }) => seq !== row.seq)
+      reader.gone(row.seq, cursor, row.event.shares, row.event.key)
+    },
+  }
+}
+
+/** Until the reader has read what it can. */
+const turn = async (): Promise<void> => {
+  for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+for (let seed = 1; seed <= 30; seed++)
+  test(`whatever comes, ends, or comes back, each is given in the end (seed ${seed})`, async () => {
+    const source = new Random(seed)
+    const random = (): number => source.next() / 2 ** 32
+    const below = (limit: number): number => Math.floor(random() * limit)
+    const store = new Rows()
+    const hub = start(store)
+    const add = (): void =>
+      store.add(`${below(3)}["${below(5)}"]`, seed % 3 === 0 || random() < 0.5 ? null : `k${below(6)}`)
+    for (let step = 0; step < 300; step++) {
+      const what = random()
+      if (what < 0.4) {
+        for (let n = below(20); n >= 0; n--) add()
+        hub.reader.rang('some')
+      } else if (what < 0.7 && hub.inHub.length > 0) hub.end(below(hub.inHub.length))
+      else if (what < 0.75 && hub.inHub.length > 0) hub.giveBack(below(hub.inHub.length))
+      else if (hub.settling.length > 0) hub.settle()
+      if (random() < 0.3) await turn()
+    }
+    for (let idle = 0; store.rows.length > 0 && idle < 5; ) {
+      await turn()
+      idle = hub.inHub.length + hub.settling.length > 0 ? 0 : idle + 1
+      while (hub.inHub.length > 0) hub.end(0)
+      while (hub.settling.length > 0) hub.settle()
+    }
+    assert.equal(store.rows.length, 0, 'rows are left that nobody reads')
+    hub.reader.end()
+  })
+
+test('of many shares with many rows each has some in the hub, and there is room for one that comes', async () => {
+  const store = new Rows()
+  for (let n = 0; n < 400; n++) for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) store.add(`1["${name}"]`)
+  const hub = start(store)
+  await turn()
+  const of = (share: string): number => hub.inHub.filter(({ row }) => row.event.shares === share).length
+  const shares = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => of(`1["${name}"]`))
+  assert.ok(Math.min(...shares) > 60, shares.join(' '))
+  assert.ok(hub.inHub.length < 1000, `${hub.inHub.length} are in the hub`)
+  store.add('1["new"]')
+  hub.reader.rang('some')
+  await turn()
+  assert.equal(of('1["new"]'), 1)
+  hub.reader.end()
+})
+
+test('a share whose limit is used up is read when it may go on', async () => {
+  const store = new Rows()
+  for (let n = 0; n < 20; n++) store.add('1["a"]')
+  let room = 2
+  const hub = start(store, () => room)
+  await turn()
+  assert.equal(hub.given.length, 2)
+  room = 0
+  while (hub.inHub.length > 0) hub.end(0)
+  while (hub.settling.length > 0) hub.settle()
+  await turn()
+  assert.equal(hub.given.length, 2)
+  room = 2
+  hub.reader.mayGoOn(1, '1["a"]')
+  await turn()
+  assert.equal(hub.given.length, 4)
+  hub.reader.end()
+})
+
+test('rows behind many of a blocked key are found', async () => {
+  const store = new Rows()
+  for (let n = 0; n < 100; n++) store.add('1["a"]', 'blocked')
+  store.parked.add('blocked')
+  for (let n = 0; n < 3; n++) store.add('1["a"]')
+  const hub = start(store)
+  await turn()
+  assert.deepEqual(hub.given, [101, 102, 103])
+  hub.reader.end()
+})
+
+test('the next of a key is read when the one before has settled, whosever it is', async () => {
+  const store = new Rows()
+  for (const share of ['a', 'b', 'c']) store.add(`1["${share}"]`, 'k')
+  const hub = start(store)
+  for (const n of [1, 2, 3]) {
+    await turn()
+    assert.equal(hub.given.at(-1), n)
+    hub.end(0)
+    await turn()
+    hub.settle()
+  }
+  assert.deepEqual(hub.given, [1, 2, 3])
+  hub.reader.end()
+})
