@@ -127,9 +127,10 @@ export interface SubscribeOptions {
   /**
    * Deliveries that the subscriber's group handles at a time in one process, whatever the number of its lanes; with `broadcast` in one thread.
    * The others wait in their order. One that waits for its next attempt does not count, nor does one whose time is up although its handler
-   * goes on. From 1 to 1,000,000; default: no limit.
+   * goes on. From 1 to 1,000,000; default: no limit. `{ max }`: over all processes that share a PostgreSQL database, else in this one, and with `by` for
+   * each value that it returns; not with `broadcast`.
    */
-  concurrency?: number
+  concurrency?: number | { max: number; by?: ShareOf }
   /**
    * Whose turn it is: those who have events waiting take turns, so one with 100,000 does not delay one with a single event. Not with `broadcast`.
    */
@@ -250,7 +251,8 @@ export interface EventBus {
 }
 
 /** The checked options of a subscriber, as they cross threads: a function is its number among those that tell shares. */
-export interface SubscriberOptions extends Omit<SubscribeOptions, 'limit' | 'fair'> {
+export interface SubscriberOptions extends Omit<SubscribeOptions, 'limit' | 'fair' | 'concurrency'> {
+  concurrency?: number | { max: number; by?: number }
   limit?: readonly (Omit<EventLimit, 'by'> & { by?: number })[]
   fair?: number
 }

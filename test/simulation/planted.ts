@@ -243,8 +243,8 @@ export const PLANTED: readonly Planted[] = [
   {
     what: 'a place is lost with each answer',
     file: 'queues.ts',
-    text: 'if (delivery !== undefined) delivery.queue.inFlight--',
-    instead: '',
+    text: 'delivery.queue.inFlight--\n    this.#ended',
+    instead: 'this.#ended',
   },
   {
     what: 'a paused plugin gets events in a new lane',

@@ -26,6 +26,7 @@ import { Replays } from './replays.ts'
 import { RowCount } from './row-count.ts'
 import type { NewGroup } from './server-store.ts'
 import { Settler } from './settler.ts'
+import { prunePermits } from './shared-permits.ts'
 import type { OwnedSlot, ParkedInSlot } from './slots.ts'
 import { SqlStore } from './sql-store.ts'
 import type { StoredDelivery } from './store.ts'
@@ -519,6 +520,7 @@ export class EventStore {
     this.#prunedMs = nowMs + PRUNE_MS
     const { database } = this.#store
     await pruneReports(database, database.dialect)
+    if (database.dialect === 'postgres') await prunePermits(database)
     await database.execute(`DELETE FROM heddle_limit WHERE until_ms < ${CLOCK_MS[database.dialect]}`)
   }
 

@@ -7,7 +7,7 @@ import { SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
 import { shareIn } from '../../runtime/events/shares.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { DeliveryState } from './delivery-state.ts'
-import type { ShareLimit } from './rate-window.ts'
+import type { PermitLimit, ShareLimit } from './rate-window.ts'
 import { ShareLine, type WaitingLine } from './share-line.ts'
 
 /** A thread that runs subscribers. */
@@ -184,6 +184,8 @@ export interface Delivery {
   readonly share: string
   /** Its limit lets it begin. */
   isLet: boolean
+  /** Name of the permit that it has while it runs; empty: none. */
+  permit: string
 }
 
 /** @param share null: no attempt has been made */
@@ -207,6 +209,7 @@ export function deliveryOf(queue: DeliveryQueue, event: HubEvent, share: Share |
     error,
     share: queue.instance === null ? shareFor(event, queue.consumer.group) : '',
     isLet: false,
+    permit: '',
   }
 }
 
@@ -302,6 +305,8 @@ export class Consumer {
   concurrency = Number.POSITIVE_INFINITY
   /** How often its handlers begin; empty: no limit. */
   limits: readonly ShareLimit[] = []
+  /** How many of its handlers run at a time, over all processes; null: no limit. */
+  permits: PermitLimit | null = null
   /** True when it asks whose an event is. */
   isSharing = false
   readonly instances: SubscriberInstance[] = []
@@ -342,7 +347,9 @@ export class Consumer {
     this.timeoutMs = options.timeoutMs ?? SUBSCRIBER_DEFAULTS.timeoutMs
     this.broadcast = options.broadcast ?? SUBSCRIBER_DEFAULTS.broadcast
     this.parks = options.onDead === 'park'
-    this.concurrency = options.concurrency ?? Number.POSITIVE_INFINITY
+    const { concurrency = Number.POSITIVE_INFINITY } = options
+    this.concurrency = typeof concurrency === 'number' ? concurrency : Number.POSITIVE_INFINITY
+    this.permits = typeof concurrency === 'number' ? null : { max: concurrency.max, by: concurrency.by ?? null }
     // Names of events and groups have no blank.
     this.limits = (options.limit ?? []).map(({ max, perMs, name, by }, n) => ({
       max,
@@ -350,7 +357,9 @@ export class Consumer {
       name: name ?? `${this.event} ${this.group} ${n}`,
       by: by ?? null,
     }))
-    this.isSharing = options.fair !== undefined || this.limits.some(({ by }) => by !== null)
+    const isShared = ({ by }: { by: number | null }): boolean => by !== null
+    this.isSharing =
+      options.fair !== undefined || this.limits.some(isShared) || (this.permits !== null && isShared(this.permits))
   }
 
   addInstance(instance: SubscriberInstance): void {

@@ -27,6 +27,7 @@ import { MemoryDeadLetters } from './dead-letters.ts'
 import { become } from './delivery-state.ts'
 import { DeliveryTrace } from './delivery-trace.ts'
 import { type BlockedKeys, KeyOrder } from './key-order.ts'
+import { Permits, type SharedPermits } from './permits.ts'
 import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'
 import { QueueBudget } from './queue-budget.ts'
 import {
@@ -65,6 +66,8 @@ export interface HubOptions {
   isStoreCrowded?: () => boolean
   /** The limits that processes share. Default: this process alone counts. */
   sharedLimits?: SharedLimits
+  /** The permits that processes share. Default: this process alone counts. */
+  sharedPermits?: SharedPermits
   /** EVENT_BUS_WAIT_FOR_TOOLS. Default true. */
   waitsForTools?: boolean
   /** Called with true when there are suspects to try in a quarantine lane, and with false when none are left. */
@@ -102,6 +105,7 @@ export class Hub implements DeliverySink {
   readonly #unanswered: UnansweredDeliveries
   readonly #outages: Outages
   readonly #limits: RateLimits
+  readonly #permits: Permits
   readonly #quarantine: Quarantine
   readonly #sweepTimer: Timer
   /** Time limits of open requests. */
@@ -114,7 +118,7 @@ export class Hub implements DeliverySink {
     this.#topology = new Topology(options.maxNames)
     this.#budget = new QueueBudget(options.maxQueue)
     this.#delayed = new DelayQueue(options.clock)
-    this.#unanswered = new UnansweredDeliveries(options.clock)
+    this.#unanswered = new UnansweredDeliveries(options.clock, (delivery) => this.#permits.back(delivery))
     this.#outages = new Outages(options.clock)
     this.#keys = new KeyOrder({
       begin: this.#enqueue,
@@ -127,6 +131,11 @@ export class Hub implements DeliverySink {
       blockedKeys: this.blockedKeys,
       hasConsumer: (event, group) => this.hasConsumer(event, group),
       deliver: (event, group) => this.take(event, [{ ...NEW_SHARE, group }]),
+    })
+    this.#permits = new Permits({
+      clock: options.clock,
+      shared: options.sharedPermits ?? null,
+      changed: () => this.subscribersChanged(),
     })
     this.#limits = new RateLimits({
       clock: options.clock,
@@ -508,7 +517,8 @@ export class Hub implements DeliverySink {
   #takesTurn(delivery: Delivery): void {
     const { queue, consumer } = delivery
     if (this.#delayed.isDraining && isUntried(delivery)) return this.#finish(delivery, SUBSCRIBER_GONE, false)
-    if (!queue.takesTurns) queue.takeTurns((share) => this.#limits.mayTry(consumer, share))
+    if (!queue.takesTurns)
+      queue.takeTurns((share) => this.#limits.mayTry(consumer, share) && this.#permits.mayTry(consumer, share))
     this.#waiting.push(delivery)
     this.#waiting.offer(queue, this.#dispatch)
   }
@@ -538,7 +548,7 @@ export class Hub implements DeliverySink {
       return true
     }
     if (!mustBegin(delivery)) return this.#send(delivery, instance)
-    if (!this.#beginning.hasRoom) return false
+    if (!this.#beginning.hasRoom || !this.#permits.mayTry(consumer, delivery.share)) return false
     // Until its limit lets it begin, it may be replaced.
     if (consumer.limits.length > 0 && !this.#limits.take(delivery)) return false
     delivery.isLet = consumer.limits.length > 0
@@ -572,7 +582,11 @@ export class Hub implements DeliverySink {
     if (event.source?.mayBegin?.(delivery) === false) return false
     const { consumer } = delivery
     const isLimited = consumer.limits.length > 0 && !delivery.isLet
-    if (isLimited && !this.#limits.take(delivery)) return false
+    if (consumer.permits !== null && !this.#permits.take(delivery)) return false
+    if (isLimited && !this.#limits.take(delivery)) {
+      this.#permits.back(delivery)
+      return false
+    }
     delivery.isLet = false
     const id = this.#unanswered.nextId()
     this.trace.sending(delivery)
@@ -580,6 +594,7 @@ export class Hub implements DeliverySink {
     event.attempt = event.requester === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
     if (!instance.thread.send(id, event)) {
       if (isLimited) this.#limits.back(delivery)
+      this.#permits.back(delivery)
       return false
     }
     if (event.unique !== null) this.#uniques.begun(delivery)
@@ -766,7 +781,11 @@ export class Hub implements DeliverySink {
   roomOfShare(event: string, group: string, share: string): number {
     const consumer = this.#topology.consumer(event, group)
     if (consumer === undefined || !this.#limits.mayTry(consumer, share)) return 0
-    return Math.min(SHARE_MAX, ...consumer.limits.flatMap(({ max, by }) => (by === null ? [] : [max])))
+    const { limits, permits } = consumer
+    const most = limits.flatMap(({ max, by }) => (by === null ? [] : [max]))
+    // Some wait for those that run.
+    if (permits !== null && permits.by !== null) most.push(2 * permits.max)
+    return Math.min(SHARE_MAX, ...most)
   }
 
   #isHeldBack({ heldUntilMs }: Consumer): boolean {
@@ -926,6 +945,7 @@ export class Hub implements DeliverySink {
     this.clock.cancel(this.#sweepTimer)
     this.#delayed.close()
     this.#limits.close()
+    this.#permits.close()
     this.trace.close()
   }
 }

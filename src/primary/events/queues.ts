@@ -249,11 +249,14 @@ const LAST_ID = 0x7fffffff
 /** Deliveries sent to threads and not answered. */
 export class UnansweredDeliveries {
   readonly #clock: Clock
+  readonly #ended: (delivery: Delivery) => void
   readonly #byId = new Numbered<Delivery>()
   #nextId = 1
 
-  constructor(clock: Clock) {
+  /** @param ended called with each that is taken out */
+  constructor(clock: Clock, ended: (delivery: Delivery) => void) {
     this.#clock = clock
+    this.#ended = ended
   }
 
   nextId(): number {
@@ -301,7 +304,9 @@ export class UnansweredDeliveries {
 
   take(id: number): Delivery | undefined {
     const delivery = this.#byId.take(id)
-    if (delivery !== undefined) delivery.queue.inFlight--
+    if (delivery === undefined) return undefined
+    delivery.queue.inFlight--
+    this.#ended(delivery)
     return delivery
   }
 

@@ -14,6 +14,13 @@ export interface ShareLimit extends RateLimit {
   readonly by: number | null
 }
 
+/** At most `max` at a time. */
+export interface PermitLimit {
+  readonly max: number
+  /** Number of the value in the share that each has `max` of its own; null: all together. */
+  readonly by: number | null
+}
+
 /** Parts of `perMs`: what was begun in one of them counts until all of it is `perMs` ago, so a limit is used up to a twentieth less. */
 const PARTS = 20
 

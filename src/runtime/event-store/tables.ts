@@ -61,8 +61,13 @@ function effectTables(dialect: 'sqlite' | 'postgres'): string[] {
  *   or `failed`, then with the error and the id of the new dead letter.
  * - `heddle_cancel`: see cancel-rows.ts. `heddle_report`, `heddle_chunk`: see report-rows.ts. `heddle_limit`: how much of
  *   each limit is used, on a server: see rate-window.ts. `until_ms`: until when it says something, by the clock of the database.
+ * - `heddle_permit`, on a server: how many handlers of a subscriber (`name`) run in a process, and since when it waits for more;
+ *   `asked_ms`: when it last asked.
  * - `heddle_log`: the version of the tables, and whether the last process with the file open ended in order.
  */
+const PERMIT_TABLE = `CREATE TABLE IF NOT EXISTS heddle_permit (name TEXT NOT NULL, member BIGINT NOT NULL, held INTEGER NOT NULL,
+  since_ms BIGINT NOT NULL, asked_ms BIGINT NOT NULL, PRIMARY KEY (name, member))`
+
 function statements({ dialect }: StoreDatabase): string[] {
   const ofStore = dialect === 'sqlite' ? DELIVERY_TABLES : SERVER_TABLES
   return [
@@ -77,6 +82,7 @@ function statements({ dialect }: StoreDatabase): string[] {
     RUNNING_REPLAYS,
     cancelTable(dialect),
     ...REPORT_TABLES,
+    ...(dialect === 'postgres' ? [PERMIT_TABLE] : []),
     'CREATE TABLE IF NOT EXISTS heddle_limit (name TEXT PRIMARY KEY, state TEXT NOT NULL, until_ms BIGINT NOT NULL)',
     ...effectTables(dialect),
     ...JOB_TABLES,

@@ -143,7 +143,6 @@ export function checkSubscribeOptions(options: unknown): { options: SubscriberOp
   checkRange('retries', retries, 0, MAX_RETRIES)
   checkRange('backoffMs', backoffMs, 0, MAX_MS)
   checkRange('timeoutMs', timeoutMs, 1, MAX_MS)
-  checkRange('concurrency', concurrency, 1, MAX_CONCURRENCY)
   checkRange('resultMs', resultMs, MIN_RESULT_MS, MAX_RESULT_MS)
   if (resultMs !== undefined && broadcast)
     throw refused('resultMs and broadcast cannot be combined: each thread has its own result')
@@ -161,6 +160,9 @@ export function checkSubscribeOptions(options: unknown): { options: SubscriberOp
   }
   const shares: ShareOf[] = []
   const limits = limit === undefined ? undefined : checkLimits(limit, shares)
+  const atOnce = concurrency === undefined ? undefined : checkConcurrency(concurrency, shares)
+  if (typeof atOnce === 'object' && broadcast)
+    throw refused('concurrency over all processes and broadcast cannot be combined: every thread gets every event')
   const turns = fair === undefined ? undefined : shareIn(shares, fair, 'fair')
   if (turns !== undefined && broadcast)
     throw refused('fair and broadcast cannot be combined: every thread gets every event')
@@ -171,7 +173,7 @@ export function checkSubscribeOptions(options: unknown): { options: SubscriberOp
   const checked = defined({
     ...always,
     group,
-    concurrency,
+    concurrency: atOnce,
     resultMs,
     limit: limits,
     fair: turns,
@@ -179,6 +181,17 @@ export function checkSubscribeOptions(options: unknown): { options: SubscriberOp
     ...parking,
   })
   return { options: checked, shares }
+}
+
+function checkConcurrency(given: unknown, shares: ShareOf[]): NonNullable<SubscriberOptions['concurrency']> {
+  if (typeof given === 'number') {
+    checkRange('concurrency', given, 1, MAX_CONCURRENCY)
+    return given
+  }
+  const { max, by } = asObject<{ max: number; by?: ShareOf }>(given)
+  if (max === undefined) throw invalid('concurrency must be a number, or { max, by }', given)
+  checkRange('concurrency.max', max, 1, MAX_CONCURRENCY)
+  return defined({ max, by: by === undefined ? undefined : shareIn(shares, by, 'concurrency.by') })
 }
 
 /** The number of a function among those that tell shares. */

@@ -164,6 +164,57 @@ test('over two processes five a second are five, and two subscribers share a lim
   assert.ok(most(calls, 1500) <= 8)
 })
 
+interface Run {
+  name: string
+  customer: string
+  begun: number
+  ended: number
+}
+
+const runsIn = async (...processes: Heddle[]): Promise<Run[]> =>
+  (await Promise.all(processes.map(async (heddle) => (await heddle.json('/runs')).body.runs as Run[]))).flat()
+
+/** @returns the most that ran at the same time */
+const atOnce = (runs: readonly Run[]): number =>
+  Math.max(...runs.map(({ begun }) => runs.filter((other) => other.begun <= begun && begun < other.ended).length))
+
+for (const [where, startOf] of STORES)
+  test(`at most as many handlers run as may, and with by of each customer (${where})`, async (t) => {
+    const start = await startOf(t)
+    if (start === null) return t.skip('no such server')
+    const heddle = await start()
+    await publish(heddle, 'two.wanted', namesOf('t', 8), { ms: 50 })
+    for (const customer of ['a', 'b']) await publish(heddle, 'each.wanted', namesOf(customer, 4), { customer, ms: 50 })
+    await until(async () => (await runsIn(heddle)).length === 16, 'all of them')
+    const runs = await runsIn(heddle)
+    assert.equal(atOnce(runs.filter(({ name }) => name.startsWith('t'))), 2)
+    for (const customer of ['a', 'b']) assert.equal(atOnce(runs.filter((run) => run.customer === customer)), 1)
+  })
+
+test('over two processes at most as many run as may, each gets its part, and one that dies gives its own back', async (t) => {
+  const store = await onPostgres(t, false, DOMAINS)
+  if (store === null) return t.skip('no such server')
+  const [one, two] = [await store.start(), await store.start()]
+  await publish(one, 'two.wanted', namesOf('t', 40), { ms: 100 })
+  await publish(two, 'each.wanted', namesOf('a', 20), { customer: 'a', ms: 100 })
+  await until(async () => (await runsIn(one, two)).length === 60, 'all of them', 60_000)
+  const runs = await runsIn(one, two)
+  assert.ok(atOnce(runs.filter(({ name }) => name.startsWith('t'))) <= 2)
+  assert.equal(atOnce(runs.filter(({ name }) => name.startsWith('a'))), 1)
+  for (const heddle of [one, two])
+    assert.ok((await runsIn(heddle)).filter(({ name }) => name.startsWith('t')).length > 0, 'each has some')
+  // Both permits are in use when the process dies.
+  await publish(one, 'two.wanted', namesOf('long', 6), { ms: 2000 })
+  await until(async () => (await store.rows('SELECT 1 FROM heddle_permit WHERE held > 0')).length > 0, 'some run')
+  await two.stop('SIGKILL')
+  await until(
+    async () => (await runsIn(one)).filter(({ name }) => name.startsWith('long')).length >= 4,
+    'the rest',
+    60_000,
+  )
+  await until(async () => (await store.rows('SELECT 1 FROM heddle_delivery')).length === 0, 'all are handled', 60_000)
+})
+
 test('limits that say nothing are refused', async (t) => {
   const heddle = await (await onSqlite(t, DOMAINS))!.start()
   const limits = [
@@ -179,8 +230,23 @@ test('limits that say nothing are refused', async (t) => {
   ]
   for (const limit of limits)
     assert.deepEqual((await heddle.post('/subscribe', { options: { limit } })).body, { code: 'EVENT_OPTIONS_INVALID' })
-  const broadcast = { limit: { max: 1, perMs: 10 }, broadcast: true }
-  assert.deepEqual((await heddle.post('/subscribe', { options: broadcast })).body, { code: 'EVENT_OPTIONS_INVALID' })
+  for (const concurrency of [0, {}, { max: 0 }, { max: 1.5 }, { max: 2, by: 'tenant' }, [], null, '2'])
+    assert.deepEqual(
+      (await heddle.post('/subscribe', { options: { concurrency } })).body,
+      { code: 'EVENT_OPTIONS_INVALID' },
+      JSON.stringify(concurrency),
+    )
+  for (const options of [
+    { fair: 'tenant' },
+    { limit: { max: 1, perMs: 10, by: {} } },
+    { limit: { max: 1, perMs: 10 }, broadcast: true },
+    { concurrency: { max: 1 }, broadcast: true },
+  ])
+    assert.deepEqual((await heddle.post('/subscribe', { options })).body, { code: 'EVENT_OPTIONS_INVALID' })
+  for (const priority of ['urgent', 1, null, true])
+    assert.deepEqual((await heddle.post('/publish-with', { options: { priority } })).body, {
+      code: 'EVENT_OPTIONS_INVALID',
+    })
   for (const ms of [0, -1, 1e12, 'soon', null])
     assert.deepEqual((await heddle.post('/retry-later', { ms })).body, { code: 'EVENT_OPTIONS_INVALID' })
 })
