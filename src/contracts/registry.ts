@@ -279,9 +279,14 @@ export interface Readiness {
 export interface ProcessCounter {
   /** As metrics systems name it: `heddle_log_records_dropped_total`. */
   name: string
-  kind: 'counter' | 'gauge'
+  kind: 'counter' | 'gauge' | 'histogram'
   help: string
-  samples: { labels: Record<string, string>; value: number }[]
+  samples: {
+    labels: Readonly<Record<string, string>>
+    value: number
+    /** Of a histogram: what is appended to the name. Buckets have the label `le`, and are cumulative. */
+    suffix?: '_bucket' | '_sum' | '_count'
+  }[]
 }
 
 /** Introspection of the process. */

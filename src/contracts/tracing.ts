@@ -201,14 +201,16 @@ export interface ObservedRoute {
   /** Path template. */
   readonly path: string
   readonly plugin: string
+  readonly method: string
+  readonly kind: 'endpoint' | 'stream' | 'socket'
   /** `application`: not one of the runtime's own pages. */
   readonly zone: string
 }
 
 /** Hears of each request. Not when it begins: most of them end like all others, and nothing is to be kept of them. */
 export interface RequestWatcher {
-  /** Called once. @param status 0: the client disconnected before there was an answer */
-  ended(request: ObservedRequest, status: number): void
+  /** Called once. @param status 0: the client disconnected before there was an answer @param endMs by `exactMs` */
+  ended(request: ObservedRequest, status: number, endMs: number): void
   /** It is still open. Called several times a second. @param nowMs by `steadyMs` */
   isOpen?(request: ObservedRequest, nowMs: number): void
 }

@@ -133,8 +133,7 @@ export class RequestHistory implements RequestWatcher {
     writer.write(() => ({ type: 'begun', ...this.#place(request) }))
   }
 
-  ended(request: ObservedRequest, status: number): void {
-    const endMs = exactMs()
+  ended(request: ObservedRequest, status: number, endMs: number): void {
     const ms = endMs - request.startMs
     if (this.#isKept(request, status, ms, endMs)) this.#write(request, status, ms)
   }

@@ -16,8 +16,9 @@ import type { Lane } from './dispatch/lane.ts'
 import { LocalWorker } from './dispatch/local-worker.ts'
 import { assembleEvents, type EventParts } from './event-parts.ts'
 import { FlightMirror } from './flight/flight-mirror.ts'
-import { Health, processCounters, Snapshots } from './health/health.ts'
+import { Health, Snapshots } from './health/health.ts'
 import { Descriptors, PoolProbe } from './health/held-resources.ts'
+import { ProcessMetrics } from './health/process-metrics.ts'
 import { Listener } from './http/listener.ts'
 import { Routing, routeInfo } from './http/routes.ts'
 import { Jobs } from './jobs/jobs.ts'
@@ -141,7 +142,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
   const services: LaneServices = {
     lanes: () => lanes.info(),
     readiness,
-    counters: () => processCounters(processLog.output, listener, hub, dispatcher.held + localWorker.held),
+    counters: () => metrics.read(),
     routeList: () => routing.table.list().map(routeInfo),
     jobs: () => jobs.list(),
     ...keptRequests(() => recorders.history),
@@ -186,5 +187,6 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
   }
   const registrar = new LaneRegistrar(parts)
   const supervisor = new Supervisor(registrar, parts)
+  const metrics = new ProcessMetrics({ ...parts, supervisor })
   return { ...parts, registrar, supervisor }
 }

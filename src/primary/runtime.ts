@@ -290,7 +290,7 @@ export class Runtime {
     } catch (thrown) {
       error = messageOf(thrown)
     }
-    health.reload = { at: new Date().toISOString(), ok: error === null, error }
+    health.reloaded(error)
     snapshots.sendSoon()
     if (error === null) this.log('INFO', `Reloaded in ${steadyMs() - startedMs} ms`, 'supervisor')
     // The lanes have logged the rest of it.

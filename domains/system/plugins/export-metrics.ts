@@ -30,7 +30,7 @@ const LANE_METRICS: readonly (readonly [
   ['heddle_lane_restarts_total', 'counter', 'Threads that a lane has lost.', (lane) => lane.restarts],
 ]
 
-type Sample = [labels: Record<string, string>, value: number, suffix?: string]
+type Sample = [labels: Readonly<Record<string, string>>, value: number, suffix?: string | undefined]
 
 /** The calls of one method of one tool since boot. */
 class CallSeries {
@@ -127,7 +127,13 @@ export default class ExportMetrics extends Plugin {
         "Of the errors of tool calls, those by their caller's fault: a violated constraint, a refused input, a lost race.",
         refused,
       ) +
-      family('heddle_tool_call_duration_seconds', 'histogram', 'How long tool calls took.', durations)
+      family('heddle_tool_call_duration_seconds', 'histogram', 'How long tool calls took.', durations) +
+      family(
+        'heddle_transaction_repeats_total',
+        'counter',
+        'Transactions that the database rolled back for another one, and that ran again.',
+        [[{}, this.#series.get('db')?.get('repeat')?.calls ?? 0]],
+      )
     )
   }
 
@@ -169,7 +175,7 @@ export default class ExportMetrics extends Plugin {
         name,
         kind,
         help,
-        samples.map(({ labels, value }): Sample => [labels, value]),
+        samples.map(({ labels, value, suffix }): Sample => [labels, value, suffix]),
       ),
     )
     return text.join('')

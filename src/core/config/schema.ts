@@ -19,6 +19,7 @@ import {
   text,
   whole,
 } from './kinds.ts'
+import { commitIn } from './release.ts'
 
 const DAY_MS = 86_400_000
 const PORT_RANGE = { min: 1, max: 65_535 } as const
@@ -193,6 +194,11 @@ const OBSERVABILITY = {
   LOG_BUFFER_BYTES: whole({ min: 65_536, max: 1_073_741_824, default: 16_777_216, unit: 'bytes' }),
   LOG_RECORD_BYTES: whole({ min: 1024, max: 1_048_576, default: 32_768, unit: 'bytes' }),
   LOG_PLUGIN_RATE: whole({ min: 1, max: 1_000_000, default: 5000, unit: 'records per second' }),
+  HEDDLE_RELEASE: text({
+    pattern: /^[\x21-\x7e](?:[\x20-\x7e]{0,98}[\x21-\x7e])?$/,
+    wanted: '1 to 100 visible ASCII characters',
+    default: () => commitIn('.'),
+  }),
   HISTORY_ENABLED: flag(true),
   HISTORY_PATH: file((above) => join(dirname(String(above.sqlitePath)), 'history.db')),
   HISTORY_SAMPLE: fraction({

@@ -425,7 +425,7 @@ export function deliveryOf(
 }
 
 /** Time of publication, milliseconds since the epoch; 0: an invalid envelope. */
-function publishedMs(envelope: string): number {
+export function publishedMs(envelope: string): number {
   try {
     return timestampOf(envelope)
   } catch {

@@ -6,6 +6,7 @@ import { Fifo } from '../../core/collections/fifo.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
 import { shareIn } from '../../runtime/events/shares.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { SubscriberCounts } from './delivery-counts.ts'
 import type { DeliveryState } from './delivery-state.ts'
 import type { PermitLimit, ShareLimit } from './rate-window.ts'
 import { ShareLine, type WaitingLine } from './share-line.ts'
@@ -314,6 +315,8 @@ export class Consumer {
   readonly quarantineInstances: SubscriberInstance[]
   /** True when the last quarantine lane lacked this subscriber: its suspects are tried elsewhere. */
   lacksQuarantine = false
+  /** Null until something has become of one of its deliveries: see DeliveryCounts. */
+  counts: SubscriberCounts | null = null
   /** Pending deliveries and the bytes of their payloads. */
   pending = 0
   pendingBytes = 0

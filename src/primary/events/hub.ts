@@ -24,6 +24,7 @@ import {
   type SubscriberThread,
 } from './consumer.ts'
 import { MemoryDeadLetters } from './dead-letters.ts'
+import { DeliveryCounts } from './delivery-counts.ts'
 import { become } from './delivery-state.ts'
 import { DeliveryTrace } from './delivery-trace.ts'
 import { type BlockedKeys, KeyOrder } from './key-order.ts'
@@ -49,6 +50,7 @@ export { POISON_DEATHS }
 
 /** Reasons for a missing reply. */
 const SUBSCRIBER_GONE = 'The subscriber is gone'
+const EXPIRED = 'The request has expired before it was handled'
 const CANCELLED = 'The event was cancelled'
 /** Deliveries of one share that wait in a process at most. */
 const SHARE_MAX = 512
@@ -88,6 +90,7 @@ export class Hub implements DeliverySink {
   readonly deadLetters: MemoryDeadLetters
   readonly clock: Clock
   readonly trace = new DeliveryTrace()
+  readonly counts = new DeliveryCounts()
   groups: GroupWatcher | null = null
   /** Called when subscribers have come, or the last of a group has gone. */
   onTopology: () => void = () => {}
@@ -236,6 +239,7 @@ export class Hub implements DeliverySink {
       if (blackBox === null || unread.has(delivery.id) || delivery.queue.instance !== null) continue
       delivery.deaths++
       delivery.blackBox = blackBox
+      if (delivery.deaths < POISON_DEATHS) this.counts.of(delivery.consumer).lane_died++
       this.trace.note(delivery, {
         name: 'thread_death',
         deaths: delivery.deaths,
@@ -544,7 +548,7 @@ export class Hub implements DeliverySink {
     if (instance === null || instance.isPaused || !instance.thread.hasRoom) return false
     // A delivery started in time is finished, retries included. One that may be replaced has its time when it begins.
     if (event.expiresMs !== 0 && !delivery.isBegun && !mustBegin(delivery) && event.expiresMs < this.clock.nowMs()) {
-      this.#finish(delivery, 'The request has expired before it was handled')
+      this.#finish(delivery, EXPIRED)
       return true
     }
     if (!mustBegin(delivery)) return this.#send(delivery, instance)
@@ -675,6 +679,7 @@ export class Hub implements DeliverySink {
     this.#outages.began(consumer)
     delivery.instance = null
     delivery.error = error
+    this.counts.of(consumer).unavailable++
     this.trace.note(delivery, { name: 'tool_away' })
     if (event.source?.leaving?.(delivery)) return this.#leave(delivery)
     const isReturned = this.#delayed.isDraining && event.source !== null
@@ -698,7 +703,9 @@ export class Hub implements DeliverySink {
   #finish(delivery: Delivery, fault: string | null, isDone = true): void {
     const { requester, source } = delivery.event
     if (isDone) delivery.consumer.ended++
-    if (this.#watched !== null && isDone) this.#changed(delivery, outcomeOf(delivery, fault), fault)
+    if (isDone || source === null)
+      this.counts.of(delivery.consumer)[outcomeOf(delivery, isDone ? fault : SUBSCRIBER_GONE)]++
+    if (this.#watched !== null && isDone) this.#changed(delivery, shownOutcome(delivery, fault), fault)
     if (delivery.span !== null) this.trace.ended(delivery, isDone)
     become(delivery, 'ended')
     this.#budget.release(delivery)
@@ -717,6 +724,7 @@ export class Hub implements DeliverySink {
       delivery.attempt++
       delivery.instance = null
       delivery.error = error
+      this.counts.of(consumer).failed++
       const delayMs = retryDelayMs(attempt, consumer.backoffMs, this.#options.chance.fraction)
       this.trace.note(delivery, { name: 'retry', attempt: delivery.attempt, delayMs })
       return this.#tryAgain(delivery, delayMs)
@@ -758,6 +766,7 @@ export class Hub implements DeliverySink {
     const { consumer } = delivery
     delivery.instance = null
     delivery.error = error
+    this.counts.of(consumer).put_off++
     this.trace.note(delivery, { name: 'put_off', delayMs: ms })
     if (all) {
       this.holdBack(consumer.event, consumer.group, ms)
@@ -862,6 +871,7 @@ export class Hub implements DeliverySink {
     become(delivery, 'ended')
     this.#budget.release(delivery)
     if (delivery.event.unique !== null) this.#uniques.ended(delivery)
+    if (isDone || source === null) this.counts.of(delivery.consumer)[isDone ? 'cancelled' : 'lost']++
     if (requester !== null && isDone) replySettled(requester, CANCELLED)
     if (this.#watched !== null && isDone) this.#changed(delivery, 'cancelled', CANCELLED)
     source?.ended(delivery, isDone)
@@ -951,8 +961,17 @@ export class Hub implements DeliverySink {
 }
 
 /** @param fault why it has not been handled; null: it has */
-const outcomeOf = ({ state }: Delivery, fault: string | null): 'done' | 'dead' | 'cancelled' =>
-  state === 'dead' ? 'dead' : fault === null ? 'done' : 'cancelled'
+function outcomeOf({ state }: Delivery, fault: string | null): 'done' | 'dead' | 'cancelled' | 'expired' | 'lost' {
+  if (state === 'dead') return 'dead'
+  if (fault === null) return 'done'
+  return fault === CANCELLED ? 'cancelled' : fault === EXPIRED ? 'expired' : 'lost'
+}
+
+/** Who follows an event is told no more of what was not handled. */
+function shownOutcome(delivery: Delivery, fault: string | null): 'done' | 'dead' | 'cancelled' {
+  const outcome = outcomeOf(delivery, fault)
+  return outcome === 'done' || outcome === 'dead' ? outcome : 'cancelled'
+}
 
 /** It is alone while it waits: its store begins it. */
 const mustBegin = ({ event, isBegun }: Delivery): boolean =>

@@ -1,14 +1,11 @@
 // The health of the process: its tools and plugins, what lanes are told of it, and what the primary counts.
-import type { PluginHealth, ProcessCounter, ReloadInfo, SystemDump, ToolStatus } from '../../contracts/registry.ts'
+import type { PluginHealth, ReloadInfo, SystemDump, ToolStatus } from '../../contracts/registry.ts'
 import type { Fault } from '../../core/errors/catalogue.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
 import { STATUS_DEAD, STATUS_FAIL, STATUS_OK, STATUS_REFUSED, StatusTable } from '../../transport/memory/words.ts'
 import type { ToLane } from '../../transport/messages.ts'
 import type { Lanes } from '../dispatch/lane.ts'
 import type { Hub } from '../events/hub.ts'
-import type { Listener } from '../http/listener.ts'
-import { places } from '../http/places.ts'
-import type { LogOutput } from '../logging/log-output.ts'
 
 const WORDS: Record<ToolStatus, number> = { OK: STATUS_OK, FAIL: STATUS_FAIL, DEAD: STATUS_DEAD }
 /** By status word. */
@@ -29,6 +26,7 @@ export class Health {
   onChange: () => void = () => {}
   /** The last reload of the lanes; undefined when there was none. */
   reload: ReloadInfo | undefined
+  readonly reloads = { ok: 0, failed: 0 }
   /** Last message by tool and status word: messages of two threads may arrive in either order. */
   readonly #messages = new Map<string, string | null>()
   /** Health of the plugins, as each thread reported it. */
@@ -55,6 +53,12 @@ export class Health {
     this.#statuses = new StatusTable(statuses)
     this.#lanes = lanes
     this.#process = process
+  }
+
+  /** The lanes were replaced, or (with the reason) the old ones stay. */
+  reloaded(error: string | null): void {
+    this.reloads[error === null ? 'ok' : 'failed']++
+    this.reload = { at: new Date().toISOString(), ok: error === null, error }
   }
 
   /** A tool call has changed the status word already; this brings the message. */
@@ -218,63 +222,4 @@ export class Snapshots {
       for (const lane of this.#lanes.all) if (lane.state === 'ready') lane.post(snapshot)
     }, SNAPSHOT_MS).unref()
   }
-}
-
-/** What the primary counts, and nothing else tells. */
-export function processCounters(
-  log: LogOutput,
-  { framingFaults, connectionLimit }: Listener,
-  hub: Hub,
-  requestsHeld: number,
-): ProcessCounter[] {
-  const { open, max, pauses } = connectionLimit
-  const records = Object.entries(log.droppedTotal).map(([level, value]) => ({ labels: { level }, value }))
-  const held = Object.entries({ requests: requestsHeld, uploads: places.uploads.held, streams: places.streams.held })
-  const faults = framingFaults.totals().map(([reason, value]) => ({ labels: { reason }, value }))
-  return [
-    figure(
-      'heddle_log_records_dropped_total',
-      'Log records that were dropped because nobody read standard output.',
-      records,
-    ),
-    figure('heddle_log_buffer_bytes', 'Log lines that wait for the reader of standard output.', log.waitingBytes),
-    figure(
-      'heddle_dead_letters_dropped_total',
-      'Dead letters that were dropped for newer ones.',
-      hub.deadLetters.dropped.count,
-    ),
-    figure('heddle_deliveries_pending', 'Deliveries of events that are accepted and not finished.', hub.pending),
-    figure(
-      'heddle_framing_faults_total',
-      'Connections that were closed because the end of a request was not certain.',
-      faults,
-    ),
-    figure('heddle_http_connections', 'Connections that are open, WebSockets included.', open),
-    figure(
-      'heddle_http_connections_max',
-      'Connections that may be open by the limit of descriptors.',
-      Number.isFinite(max) ? max : [],
-    ),
-    figure(
-      'heddle_http_places_held',
-      'Places that clients hold, abandoned handlers included.',
-      held.map(([kind, value]) => ({ labels: { kind }, value })),
-    ),
-    figure(
-      'heddle_http_places_refused_total',
-      'Requests and messages that were refused because a bound left no place for them.',
-      [...places.refused].map(([bound, value]) => ({ labels: { bound }, value })),
-    ),
-    figure(
-      'heddle_http_accept_pauses_total',
-      'Times that no new connections were taken because that many were open.',
-      pauses,
-    ),
-  ]
-}
-
-/** What only grows has a name that ends in `_total`. */
-function figure(name: string, help: string, value: number | ProcessCounter['samples']): ProcessCounter {
-  const samples = typeof value === 'number' ? [{ labels: {}, value }] : value
-  return { name, kind: name.endsWith('_total') ? 'counter' : 'gauge', help, samples }
 }

@@ -266,7 +266,9 @@ export class Exchange implements ObservedRequest {
     }
     const watchers = this.#watchers
     this.#watchers = NOBODY
-    for (const watcher of watchers) watcher.ended(this, status)
+    if (watchers.length === 0) return
+    const endMs = exactMs()
+    for (const watcher of watchers) watcher.ended(this, status, endMs)
   }
 
   #cancel(): void {

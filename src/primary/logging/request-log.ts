@@ -1,6 +1,5 @@
 // One line for each request that has ended, for development.
 import type { ObservedRequest, RequestWatcher } from '../../contracts/tracing.ts'
-import { exactMs } from '../../core/schedule/clock.ts'
 import { withoutSecretStrings } from '../../core/schemas/secret-fields.ts'
 import { printable } from './terminal.ts'
 
@@ -53,7 +52,7 @@ export class RequestLog implements RequestWatcher {
     this.#holdMs = holdMs
   }
 
-  ended({ requestId, method, path, route, startMs }: ObservedRequest, status: number): void {
+  ended({ requestId, method, path, route, startMs }: ObservedRequest, status: number, endMs: number): void {
     if (path.startsWith('/system/') && status < 400) return
     const known = withoutSecretStrings(path)
     const shown = known.length > PATH_MAX_LENGTH ? `${known.slice(0, PATH_MAX_LENGTH)}…` : known
@@ -63,7 +62,7 @@ export class RequestLog implements RequestWatcher {
       method,
       path: printable(shown).replaceAll('\n', '\\n'),
       status,
-      durationMs: exactMs() - startMs,
+      durationMs: endMs - startMs,
       plugin: route?.plugin ?? '',
       requestId,
     }

@@ -15,6 +15,8 @@ const TOLD_EVERY_MS = 60_000
 export class CoreShares {
   /** Share of a core that each starved thread got at the last look, by its name. */
   starved: ReadonlyMap<string, number> = new Map()
+  /** For how long each thread was starved since the start, milliseconds, by its name; from 0 on. */
+  readonly starvedMs = new Map<string, number>()
   readonly #lanes: LaneSet
   readonly #say: (message: string) => void
   readonly #primary: string | null
@@ -41,6 +43,7 @@ export class CoreShares {
       this.#last.set(thread, times)
       const share = starvedShare(before.get(thread), times, passedMs)
       if (share !== null) starved.set(name, share)
+      this.starvedMs.set(name, (this.starvedMs.get(name) ?? 0) + (share === null ? 0 : passedMs))
       return share
     }
     take('the primary', this, timesOf(this.#primary))

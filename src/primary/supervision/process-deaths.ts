@@ -68,6 +68,11 @@ export class ProcessDeaths {
     this.#unread = read.unread
   }
 
+  /** True if this process replaces one that died. */
+  get hasDied(): boolean {
+    return this.#unread.length > 0
+  }
+
   /** For the lane's list of deaths, newest first. What was in no lane is shown with the first. */
   ofLane(index: number): BlackBox[] {
     return this.#recent

@@ -8,7 +8,7 @@ import type { ObservedRequest, RequestWatcher } from '../../contracts/tracing.ts
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
 import { framesOfStack, isOfPlugin, placeText, shown } from '../../core/errors/places.ts'
-import { exactMs, steadyMs } from '../../core/schedule/clock.ts'
+import { steadyMs } from '../../core/schedule/clock.ts'
 import type { ProcessHistory } from '../../history/process-history.ts'
 import { mountEndpoints } from '../../runtime/endpoint/files/static-files.ts'
 import { type HostParts, type Recorder, routeManifest, ThreadHost } from '../../runtime/host/host.ts'
@@ -133,11 +133,11 @@ export class PrimaryHost extends ThreadHost implements RequestWatcher {
     }
   }
   /** A request has ended, and some plugin wants to hear of it. */
-  ended({ requestId, method, route, startMs }: ObservedRequest, status: number): void {
+  ended({ requestId, method, route, startMs }: ObservedRequest, status: number, endMs: number): void {
     const { path = '', plugin = '' } = route ?? {}
     // Its own pages poll.
     if (path.startsWith('/system/') && status < 500) return
-    const record = { request_id: requestId, method, route: path, plugin, status, duration_ms: exactMs() - startMs }
+    const record = { request_id: requestId, method, route: path, plugin, status, duration_ms: endMs - startMs }
     tellAll(this.#requestSinks, record, (thrown) => this.kernel.sinkFault('request sink', thrown))
   }
   systemDump(): SystemDump {

@@ -16,7 +16,14 @@ import { SEED, seededRandom } from '../../support/random.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 
-const ROUTE = { number: 3, path: '/orders/:id', plugin: 'shop.Orders', zone: 'application' }
+const ROUTE = {
+  number: 3,
+  method: 'GET',
+  path: '/orders/:id',
+  plugin: 'shop.Orders',
+  kind: 'endpoint' as const,
+  zone: 'application',
+}
 
 /** A history that keeps a share of what has not failed, and what it has written. */
 function historyOf(share: number) {
@@ -47,13 +54,13 @@ const requestOf = (ms: number, changes: Partial<ObservedRequest> = {}): Observed
 
 it('a request that is like all others leaves nothing, and one that failed or took longest is kept', () => {
   const { history, written } = historyOf(0)
-  for (let n = 0; n < 1000; n++) history.ended(requestOf(50), 200)
+  for (let n = 0; n < 1000; n++) history.ended(requestOf(50), 200, exactMs())
   written()
-  history.ended(requestOf(10), 200)
-  history.ended(requestOf(10), 404)
+  history.ended(requestOf(10), 200, exactMs())
+  history.ended(requestOf(10), 404, exactMs())
   assert.deepEqual(written(), [])
-  history.ended(requestOf(10, { requestId: 'req_failed' }), 500)
-  history.ended(requestOf(5000, { requestId: 'req_slow' }), 200)
+  history.ended(requestOf(10, { requestId: 'req_failed' }), 500, exactMs())
+  history.ended(requestOf(5000, { requestId: 'req_slow' }), 200, exactMs())
   const [failed, slow] = written()
   assert.ok(failed?.type === 'request' && slow?.type === 'request')
   assert.deepEqual(
@@ -71,7 +78,7 @@ it('an open request is told of once, and its end is then kept', () => {
   assert.deepEqual(written(), [])
   history.isOpen(request, exactMs() + 100)
   history.isOpen(request, exactMs() + 200)
-  history.ended(request, 200)
+  history.ended(request, 200, exactMs())
   assert.deepEqual(
     written().map(({ type }) => type),
     ['begun', 'request'],
@@ -91,15 +98,15 @@ it('the pages of the runtime are kept only if they failed', () => {
   const { history, written } = historyOf(1)
   const route = { ...ROUTE, path: '/system/status', zone: 'system' }
   history.isOpen(requestOf(1000, { route }), exactMs())
-  history.ended(requestOf(1, { route }), 200)
+  history.ended(requestOf(1, { route }), 200, exactMs())
   assert.deepEqual(written(), [])
-  history.ended(requestOf(1, { route }), 500)
+  history.ended(requestOf(1, { route }), 500, exactMs())
   assert.equal(written().length, 1)
 })
 
 it('what has no route is kept under no name', () => {
   const { history, written } = historyOf(1)
-  history.ended(requestOf(1, { route: null }), 404)
+  history.ended(requestOf(1, { route: null }), 404, exactMs())
   const [entry] = written()
   assert.ok(entry?.type === 'request')
   assert.deepEqual([entry.route, entry.plugin], ['', ''])

@@ -4,6 +4,7 @@ import type { Heddle } from '../../support/heddle.ts'
 import { startSystem } from '../../support/system-domain.ts'
 import { until } from '../../support/until.ts'
 
+/** A metric, its labels and its value. */
 const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)\{((?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*",?)*)\} (\S+)$/
 
 async function scrape(heddle: Heddle) {
@@ -74,6 +75,45 @@ test('the Prometheus page', async (t) => {
     assert.equal(samples.get('heddle_lanes{state="ready"}'), 2)
     assert.equal(samples.get('heddle_lane_restarts_total{lane="1"}'), 0)
     assert.equal(samples.get('heddle_events_total{event="probe.metered"}'), 7)
+  })
+
+  await t.test('counts requests by route and class of status, and sorts their durations into buckets', async () => {
+    for (let n = 0; n < 3; n++) await heddle.fetch('/probe/counts')
+    await heddle.fetch('/probe/nowhere')
+    const labels = 'method="GET",route="/probe/counts",plugin="probe.DoWork"'
+    const samples = samplesOf((await scrape(heddle)).text)
+    assert.equal(samples.get(`heddle_http_requests_total{${labels},status="2xx"}`), 3)
+    assert.equal(samples.get('heddle_http_requests_total{method="",route="unknown",plugin="",status="4xx"}'), 1)
+    assert.equal(samples.get(`heddle_http_request_duration_seconds_count{${labels}}`), 3)
+    assert.equal(samples.get(`heddle_http_request_duration_seconds_bucket{${labels},le="+Inf"}`), 3)
+    assert.ok([...samples.keys()].every((key) => !key.includes('route="/system/')))
+  })
+
+  await t.test('counts deliveries by subscriber and outcome, and measures what waits for each', async () => {
+    await heddle.post('/probe/publish', { event: 'probe.work', payload: {} })
+    const ofFailing = 'event="probe.work",subscriber="probe.FailWork.anonymous"'
+    const samples = await until(async () => {
+      const found = samplesOf((await scrape(heddle)).text)
+      return found.get(`heddle_deliveries_total{${ofFailing},outcome="dead"}`) === 1 ? found : null
+    }, 'the delivery is given up')
+    assert.equal(samples.get(`heddle_delivery_retries_total{${ofFailing},reason="failed"}`), 1)
+    assert.equal(samples.get(`heddle_deliveries_total{${ofFailing},outcome="done"}`), 0)
+    assert.equal(samples.get(`heddle_queue_deliveries{${ofFailing}}`), 0)
+    assert.equal(samples.get(`heddle_queue_oldest_age_seconds{${ofFailing}}`), 0)
+    assert.equal(samples.get('heddle_stored_deliveries{}'), 0)
+  })
+
+  await t.test('says what runs, since when, and what became of reloads', async () => {
+    const samples = samplesOf((await scrape(heddle)).text)
+    const [build] = [...samples.keys()].filter((key) => key.startsWith('heddle_build_info'))
+    assert.match(build!, /release="[^"]*",version="\d+\.\d+\.\d+",node="22\./)
+    const age = Date.now() / 1000 - samples.get('process_start_time_seconds{}')!
+    assert.ok(age > 0 && age < 600, String(age))
+    for (const name of ['process_cpu_seconds_total', 'process_resident_memory_bytes'])
+      assert.ok(samples.get(`${name}{}`)! > 0, name)
+    assert.equal(samples.get('heddle_reloads_total{result="ok"}'), 0)
+    assert.equal(samples.get('heddle_started_after_death{}'), 0)
+    assert.equal(samples.get('heddle_transaction_repeats_total{}'), 0)
   })
 
   await t.test('escapes label values', async () => {

@@ -13,6 +13,7 @@ const ROOT = join(import.meta.dirname, '../../..')
 const EXEMPT: Record<string, string> = {
   'domains/system/api-info.ts': 'package.json, which the settings have read before',
   'domains/system/plugins/show-requests.ts': 'package.json, which the settings have read before',
+  'src/core/config/release.ts': 'what git has written, and package.json of the runtime',
   'src/core/errors/places.ts': 'shows lines of a source',
   'src/devtools/cli/command.ts': 'compares what it has written',
   'src/devtools/client/write.ts': 'a source of the runtime',

@@ -22,6 +22,7 @@ const TOLD_DEFAULTS: Readonly<Record<string, string>> = {
   AUTH_SECRET_KEY: 'random on a loopback host, else required',
   AUTH_HASH_THREADS: 'available cores, at most 4',
   LOG_FORMAT: '`pretty` on a terminal and with `npm run dev`, else `json`',
+  HEDDLE_RELEASE: 'the first 12 digits of the commit in `.git`, here or above; none without it',
   HISTORY_PATH: '`history.db` beside `SQLITE_PATH`',
   HISTORY_SAMPLE: '1; with `NODE_ENV=production` 0.01',
   OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '512, or `OTEL_BSP_MAX_QUEUE_SIZE` if that is less',

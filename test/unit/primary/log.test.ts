@@ -117,13 +117,13 @@ test('steps of something are one line on a terminal, and lines elsewhere', async
 /** A request as the listener has it. */
 const observed = (requestId: string, path: string, plugin = ''): ObservedRequest => ({
   ...{ requestId, key: requestId, method: 'POST', path, startMs: exactMs(), servedBy: -1, isTold: false },
-  route: { number: 0, path, plugin, zone: 'application' },
+  route: { number: 0, method: 'POST', path, plugin, kind: 'endpoint', zone: 'application' },
 })
 
 test('a request is told without its query, with nothing that a terminal would obey, and not of pages that poll', () => {
   const told: string[] = []
   const requests = new RequestLog(({ path, status }) => void told.push(`${path} ${status}`))
-  const request = (path: string, status: number): void => requests.ended(observed('r', path), status)
+  const request = (path: string, status: number): void => requests.ended(observed('r', path), status, exactMs())
   request('/a\x1b[31m\u009b1mb', 200)
   request('/system/status', 200)
   request('/system/status', 503)
@@ -135,7 +135,8 @@ test('a request is told without its query, with nothing that a terminal would ob
 test('a tool call that fails while nobody waits for it is in the line of its request, or in one that follows', async () => {
   const { log, sent } = await logOf(false)
   const requests = new RequestLog((line) => log.request(line), 60_000)
-  const end = (id: string, status: number): void => requests.ended(observed(id, `/${id}`, 'shop.Buy'), status)
+  const end = (id: string, status: number): void =>
+    requests.ended(observed(id, `/${id}`, 'shop.Buy'), status, exactMs())
   requests.unawaited('open', 'db.execute at buy.ts:3:5')
   end('open', 200)
   end('held', 201)
