@@ -114,6 +114,8 @@ export type PluginHealth =
 export interface SystemDump {
   tools: Record<string, ToolHealth>
   plugins: Record<string, PluginHealth>
+  /** HEDDLE_RELEASE, by default the commit; missing where neither is known. */
+  release?: string
   /** Number of lanes per state. */
   lanes: Record<string, number>
   /** The last reload; missing when the lanes were never reloaded. */

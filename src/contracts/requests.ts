@@ -57,6 +57,13 @@ export interface RequestSummary {
   failed: boolean
   /** The message of the first failure. */
   error: string | null
+  /** HEDDLE_RELEASE of its process, by default the commit; null where neither is known. */
+  release: string | null
+  /**
+   * Of a failure: the release with which failures of its kind began (one route, status and message but for numbers), if the history knew an
+   * earlier release by then; else null.
+   */
+  began_with: string | null
 }
 
 /** What came in or went out, in development only. What the schema marks as secret, and what has the name of a secret, is `[secret]` in it. */

@@ -58,14 +58,22 @@ const foreign = (file: string): Error =>
   )
 
 /** Increased with every change: a file of another version is written anew, since nothing in it is needed. */
-export const TABLES_VERSION = 4
+export const TABLES_VERSION = 5
 
 export const TABLES = `
 CREATE TABLE run (
   id       TEXT PRIMARY KEY,
   replica  TEXT NOT NULL,
-  seen_ms  REAL NOT NULL
+  seen_ms  REAL NOT NULL,
+  began_ms REAL NOT NULL,
+  release  TEXT NOT NULL
 );
+CREATE TABLE failure (
+  kind       TEXT PRIMARY KEY,
+  last_ms    REAL NOT NULL,
+  began_with TEXT
+) WITHOUT ROWID;
+CREATE INDEX failure_last ON failure (last_ms);
 CREATE TABLE request (
   id       TEXT PRIMARY KEY,
   client_id TEXT,

@@ -9,17 +9,15 @@ import type {
   WorkReport,
   WorkSpan,
 } from '../contracts/requests.ts'
-import { rootFinder, SEEN_EVERY_MS } from './store.ts'
+import { DEAD_MS, failureKindOf, rootFinder } from './store.ts'
 
 const LIMIT_DEFAULT = 100
 const LIMIT_MAX = 1000
 /** Parts of one request that are shown: the first ones. */
 const PARTS_MAX = 1000
-/** A process that has given no sign of life for so long has died. Milliseconds. */
-const DEAD_MS = 5 * SEEN_EVERY_MS
 
 /** A request as the file has it. */
-interface Row extends Omit<RequestSummary, 'duration_ms' | 'state' | 'failed'> {
+interface Row extends Omit<RequestSummary, 'duration_ms' | 'state' | 'failed' | 'began_with'> {
   ms: number | null
   failed: number
   run: string
@@ -28,7 +26,7 @@ interface Row extends Omit<RequestSummary, 'duration_ms' | 'state' | 'failed'> {
 }
 
 const SELECT =
-  "SELECT request.*, coalesce(run.replica, '') AS replica, run.seen_ms FROM request LEFT JOIN run ON run.id = request.run"
+  "SELECT request.*, coalesce(run.replica, '') AS replica, nullif(run.release, '') AS release, run.seen_ms FROM request LEFT JOIN run ON run.id = request.run"
 
 /** What comes by the clock and went well. */
 const IS_NOISE = `(request.failed = 0 AND (request.kind = 'job' OR request.route LIKE '/system/%'
@@ -76,7 +74,7 @@ export class Questions {
     const rows = this.#database
       .prepare(`${SELECT}${where === '' ? '' : ` WHERE ${where}`} ORDER BY request.at_ms DESC LIMIT ${limit}`)
       .all(values) as Row[]
-    return rows.map(summaryOf)
+    return this.#summaries(rows)
   }
 
   /** @returns null where nothing is kept of it */
@@ -84,8 +82,20 @@ export class Questions {
     const row =
       this.#row(id) ?? this.#chosen(id) ?? this.#row(id.startsWith('evt_') ? this.#causeOf(id) : this.#firstOf(id))
     if (row === undefined) return null
+    const [summary] = this.#summaries([row])
     const parts = this.#database.prepare(PARTS).all({ id: row.id }) as { json: string; replica: string | null }[]
-    return { ...summaryOf(row), parts: parts.map(({ json, replica }) => partOf(json, replica, row.replica)) }
+    return { ...summary!, parts: parts.map(({ json, replica }) => partOf(json, replica, row.replica)) }
+  }
+
+  #summaries(rows: readonly Row[]): RequestSummary[] {
+    const beganWith = this.#database.prepare('SELECT began_with FROM failure WHERE kind = ?').pluck()
+    const known = new Map<string, string | null>()
+    return rows.map((row) => {
+      if (row.failed !== 1) return summaryOf(row, null)
+      const kind = failureKindOf(row)
+      if (!known.has(kind)) known.set(kind, (beganWith.get(kind) as string | null | undefined) ?? null)
+      return summaryOf(row, known.get(kind)!)
+    })
   }
 
   #row(id: string | null): Row | undefined {
@@ -124,12 +134,13 @@ function partOf(json: string, replica: string | null, ofRequest: string): Reques
   return replica === null || replica === ofRequest ? part : { ...part, replica }
 }
 
-function summaryOf({ ms, seen_ms: seenMs, run, ...row }: Row): RequestSummary {
+function summaryOf({ ms, seen_ms: seenMs, run, ...row }: Row, beganWith: string | null): RequestSummary {
   const isEnded = ms !== null || (row.kind === 'request' && row.method === '')
   const isAlive = seenMs !== null && Date.now() - seenMs < DEAD_MS
   return {
     ...row,
     duration_ms: ms,
+    began_with: beganWith,
     state: isEnded ? 'ended' : isAlive ? 'open' : 'unfinished',
     failed: row.failed === 1 || (!isEnded && !isAlive),
     error: row.error ?? (isEnded || isAlive ? null : 'The process ended before it was answered'),

@@ -1,18 +1,24 @@
 // What the history keeps: written, connected with what caused it, and deleted when it is old.
 import type BetterSqlite3 from 'better-sqlite3'
-import type { DeathPart, DeliveryPart, RequestPart, WorkPart } from '../contracts/requests.ts'
+import type { DeathPart, DeliveryPart, RequestPart, RequestSummary, WorkPart } from '../contracts/requests.ts'
 import { timeOrderedId } from '../core/causality/ids.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { isSecretName, SECRET } from '../core/schemas/secret-fields.ts'
 import { openHistory } from './history-file.ts'
 
 /** Milliseconds between two signs of life in the file, and between two looks at its size. */
-export const SEEN_EVERY_MS = 1000
+const SEEN_EVERY_MS = 1000
+/** A process that has given no sign of life for so long has died. Milliseconds. */
+export const DEAD_MS = 5 * SEEN_EVERY_MS
 const TRIM_EVERY_MS = 30_000
 const HOUR_MS = 3_600_000
 const MIB = 2 ** 20
 /** Where the file is too large, this part of the requests goes. */
 const TRIMMED_PART = 0.1
+/** Kinds of failures whose beginning is known: of more the oldest are forgotten. */
+export const FAILURE_KINDS_MAX = 10_000
+/** Characters of a message that tell its kind. */
+const KIND_CHARS = 200
 
 /** What the history's thread is started with. */
 export interface StoreInit {
@@ -21,7 +27,7 @@ export interface StoreInit {
   readonly guardian: number | null
 }
 
-type StoreSettings = Pick<Settings, 'historyPath' | 'historyMaxMb' | 'historyHours' | 'replicaId'>
+type StoreSettings = Pick<Settings, 'historyPath' | 'historyMaxMb' | 'historyHours' | 'replicaId' | 'heddleRelease'>
 
 /** The file of the history. Several processes may share one. */
 export class HistoryStore {
@@ -40,9 +46,12 @@ export class HistoryStore {
     this.database = openHistory(settings.historyPath)
     this.#statements = prepare(this.database)
     this.#rootOf = rootFinder(this.database)
-    // Who has this name now: the process that had it before has ended.
-    this.database.prepare('UPDATE run SET seen_ms = 0 WHERE replica = ?').run(settings.replicaId)
-    this.#tellAlive(Date.now())
+    const nowMs = Date.now()
+    // Who has this name now: the process that had it before has ended. Its requests still tell its name and release.
+    this.database
+      .prepare('UPDATE run SET seen_ms = min(seen_ms, ?) WHERE replica = ?')
+      .run(nowMs - DEAD_MS - 1, settings.replicaId)
+    this.#tellAlive(nowMs)
   }
 
   write(entries: readonly HistoryEntry[]): void {
@@ -58,7 +67,8 @@ export class HistoryStore {
 
   #tellAlive(nowMs: number): void {
     this.#seenMs = nowMs
-    this.#statements.seen.run(this.#run, this.#settings.replicaId, nowMs)
+    const { replicaId, heddleRelease = '' } = this.#settings
+    this.#statements.seen.run(this.#run, replicaId, nowMs, nowMs, heddleRelease)
   }
 
   #one(entry: HistoryEntry): void {
@@ -98,6 +108,13 @@ export class HistoryStore {
   /** @param row of `request`; what is left out of it is not known */
   #row(row: Record<string, unknown>): void {
     this.#statements.request.run({ ...UNKNOWN, run: this.#run, ...row })
+    this.#noteFailure(row.id)
+  }
+
+  /** Notes with which release its kind of failure began. The kind is known once the request itself has ended. */
+  #noteFailure(id: unknown): void {
+    const row = this.#statements.failure.get(id) as (FailedRow & { at_ms: number }) | undefined
+    if (row !== undefined) this.#statements.failureKind.run(failureKindOf(row), row.at_ms, this.#run)
   }
 
   /** A handler ends before its request: what is told of the request may not be there yet. */
@@ -158,6 +175,7 @@ export class HistoryStore {
     // What the primary tells of the request comes later; in a sample it may not come at all.
     this.#statements.stub.run(id, id.startsWith('job_') ? 'job' : 'request', this.#run, atMs)
     this.#statements.failed.run(message, id)
+    this.#noteFailure(id)
   }
 
   /** Deletes what is too old, and the oldest where the file is too large. */
@@ -181,6 +199,8 @@ export class HistoryStore {
       database.prepare('DELETE FROM part WHERE at_ms < ?').run(beforeMs)
       database.prepare('DELETE FROM request WHERE at_ms < ?').run(beforeMs)
       database.prepare('DELETE FROM run WHERE seen_ms < ?').run(beforeMs)
+      database.prepare('DELETE FROM failure WHERE last_ms < ?').run(beforeMs)
+      database.prepare(FORGET_FAILURES).run(FAILURE_KINDS_MAX)
     })()
     database.pragma('incremental_vacuum')
   }
@@ -199,6 +219,22 @@ function shownPath(path: string, route: string): string {
     .map((part, n) => (names[n]?.startsWith(':') && isSecretName(names[n].slice(1)) ? SECRET : part))
     .join('/')
 }
+
+/** What makes a failure one of its kind. */
+type FailedRow = Pick<RequestSummary, 'kind' | 'method' | 'plugin' | 'route' | 'status' | 'error'>
+
+/** What is the same for the same fault: numbers and ids in the message differ from one time to the next. */
+export const failureKindOf = ({ kind, method, plugin, route, status, error }: FailedRow): string =>
+  [kind, method, plugin, route, status, (error ?? '').replace(/[0-9a-f]{8,}|\d+/gi, '#').slice(0, KIND_CHARS)].join(' ')
+
+/** Only where a run of another release began before is it known that the release brought the failure. */
+const NOTE_FAILURE = `
+INSERT INTO failure (kind, last_ms, began_with) VALUES (?, ?, (
+  SELECT me.release FROM run AS me WHERE me.id = ? AND me.release <> ''
+    AND EXISTS (SELECT 1 FROM run AS other WHERE other.release NOT IN ('', me.release) AND other.began_ms < me.began_ms)))
+ON CONFLICT (kind) DO UPDATE SET last_ms = max(last_ms, excluded.last_ms)`
+const FORGET_FAILURES =
+  'DELETE FROM failure WHERE last_ms < (SELECT last_ms FROM failure ORDER BY last_ms DESC LIMIT 1 OFFSET ?)'
 
 /** Of a request that is open. */
 const NOT_ENDED = { ms: null, status: null, lane: null }
@@ -231,7 +267,7 @@ export function rootFinder(database: BetterSqlite3.Database): (eventId: string) 
 function prepare(database: BetterSqlite3.Database) {
   return {
     seen: database.prepare(
-      'INSERT INTO run VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET seen_ms = excluded.seen_ms',
+      'INSERT INTO run VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET seen_ms = excluded.seen_ms',
     ),
     request: database.prepare(`
       INSERT INTO request (id, client_id, kind, run, at_ms, ms, status, method, path, route, plugin, lane, failed, error, user)
@@ -244,6 +280,10 @@ function prepare(database: BetterSqlite3.Database) {
       'INSERT INTO part (request_id, event_id, at_ms, json, run, trace_id) VALUES (?, ?, ?, ?, ?, ?)',
     ),
     published: database.prepare('INSERT OR IGNORE INTO published VALUES (?, ?)'),
+    failure: database.prepare(
+      "SELECT kind, method, plugin, route, status, error, at_ms FROM request WHERE id = ? AND failed = 1 AND ms IS NOT NULL AND (kind = 'job' OR method <> '')",
+    ),
+    failureKind: database.prepare(NOTE_FAILURE),
     user: database.prepare('UPDATE request SET user = ? WHERE id = ?'),
     failed: database.prepare('UPDATE request SET failed = 1, error = coalesce(error, ?) WHERE id = ?'),
     stub: database.prepare(

@@ -82,6 +82,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     lanes,
     number === null ? null : { number, of: settings.processes, replica: settings.replicaId, pid: process.pid },
   )
+  health.release = settings.heddleRelease
   const toolBooter = new ToolBooter(kernel, health)
 
   // Events.

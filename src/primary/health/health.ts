@@ -38,6 +38,8 @@ export class Health {
   readonly #disabled = new Map<string, string>()
 
   listener: NonNullable<SystemDump['listener']> | null = null
+  /** HEDDLE_RELEASE. */
+  release: string | undefined
 
   /**
    * @param statuses of the tools: words in shared memory
@@ -182,6 +184,7 @@ export class Health {
     return {
       tools,
       plugins: Object.fromEntries([...this.#plugins()].sort(([a], [b]) => (a < b ? -1 : 1))),
+      ...(this.release === undefined ? {} : { release: this.release }),
       lanes: this.#lanes.countByState(),
       ...(this.listener === null ? {} : { listener: this.listener }),
       ...(this.reload === undefined ? {} : { reload: this.reload }),

@@ -63,7 +63,7 @@ test('a history of another version is made anew, also through a link, and is for
 
 test('processes that make one history at the same time all have it', async (t) => {
   const path = join(await folderOf(t, {}), 'history.db')
-  const code = `require(${JSON.stringify(FILE)}).openHistory(${JSON.stringify(path)}).exec("INSERT INTO run VALUES (hex(randomblob(8)), 'a', 1)")`
+  const code = `require(${JSON.stringify(FILE)}).openHistory(${JSON.stringify(path)}).exec("INSERT INTO run VALUES (hex(randomblob(8)), 'a', 1, 1, '')")`
   const open = () => promisify(execFile)(process.execPath, [...LOADER, '-e', code])
   await Promise.all(Array.from({ length: 6 }, open))
   const database = openHistory(path)

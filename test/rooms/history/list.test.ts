@@ -80,6 +80,7 @@ test('what is no number does not filter', (t) => {
     historyMaxMb: 1,
     historyHours: 278,
     replicaId: 'r',
+    heddleRelease: undefined,
   })
   t.after(() => store.close())
   const atMs = Date.now()

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { browser, type Page } from '../../support/browser.ts'
 import { temporaryFolder } from '../../support/folder.ts'
-import { startHeddle } from '../../support/heddle.ts'
+import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 import { keepPicture } from '../apidocs/api-page.ts'
@@ -41,7 +41,13 @@ test('the page of requests, in a real browser', async (t) => {
   const chromium = await browser(t)
   if (chromium === null) return
   const folder = temporaryFolder(t)
-  const env = { HISTORY_ENABLED: 'true', HISTORY_PATH: join(folder, 'history.db'), REPLICA_ID: 'shop' }
+  const env = {
+    HISTORY_ENABLED: 'true',
+    HISTORY_PATH: join(folder, 'history.db'),
+    REPLICA_ID: 'shop',
+    HEDDLE_RELEASE: 'first',
+  }
+  let next: Heddle
   const service = await startHeddle(t, { domains: DOMAINS, lanes: 1, env })
   await service.post('/orders', { item: 'loom', quantity: 13 })
   await service.post('/orders', { item: "Anna's loom", quantity: 2 })
@@ -227,11 +233,23 @@ test('the page of requests, in a real browser', async (t) => {
 
   await t.test('after kill -9 and a start the same page answers for what was before', async () => {
     await service.stop('SIGKILL')
-    const next = await startHeddle(t, { domains: DOMAINS, lanes: 1, env })
+    next = await startHeddle(t, { domains: DOMAINS, lanes: 1, env: { ...env, HEDDLE_RELEASE: 'second' } })
     await page.goto(`${next.url}/system/dashboard/requests?q=${encodeURIComponent('status:failed')}`)
     await choose(page, REFUSED)
     await isShown(page, '.why', REFUSED)
     await isShown(page, '.fall-row', 'INSERT INTO orders')
+    await isShown(page, '.request-facts', 'release first')
+  })
+
+  await t.test('the page shows the release, and a new kind of failure says that it began with it', async () => {
+    await next.fetch('/orders/broken', { method: 'HEAD' })
+    await page.goto(`${next.url}/system/dashboard`)
+    await isShown(page, '#release', 'second')
+    await page.locator('.pinned .request-row', { hasText: 'HEAD' }).getByText('began with release second ·').waitFor()
+    assert.equal(await page.locator('.request-row', { hasText: 'began with' }).count(), 1)
+    await choose(page, 'began with release second')
+    await isShown(page, '.request-facts', 'began with release second')
+    await keepPicture(page, 'requests-release')
   })
   assert.deepEqual(
     faults.filter((fault) => !/ERR_CONNECTION|Failed to load resource|net::/.test(fault)),

@@ -43,7 +43,7 @@ function twoStores(t: TestContext): HistoryStore[] {
   const folder = temporaryFolder(t)
   const init = { historyPath: join(folder, 'h.db'), historyMaxMb: 1, historyHours: 278 }
   return ['one', 'two'].map((replicaId) => {
-    const store = new HistoryStore({ ...init, replicaId })
+    const store = new HistoryStore({ ...init, replicaId, heddleRelease: undefined })
     t.after(() => store.close())
     return store
   })

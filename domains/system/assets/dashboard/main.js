@@ -120,7 +120,10 @@ new Connection({
     byId('link-text').textContent = STATES[state]
   },
   onFrame(frame, isOtherProcess) {
-    if (frame.type !== 'live' && frame.status !== undefined) learnApplication(frame.status)
+    if (frame.type !== 'live' && frame.status !== undefined) {
+      learnApplication(frame.status)
+      showRelease(frame.status)
+    }
     if (frame.type === 'hello') {
       figures.onHello(frame)
       page.notices.tellHealth(frame)
@@ -142,6 +145,13 @@ new Connection({
     for (const view of heard) view.onGap?.()
   },
 })
+
+/** Which release runs, beside the name. */
+function showRelease({ release = '' }) {
+  byId('release').textContent = release
+  byId('release').title = `Release ${release}`
+  byId('release').hidden = release === ''
+}
 
 let lettersAreDue = false
 /** Reads the dead letters soon; many failures share one read. */

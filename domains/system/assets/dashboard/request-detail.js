@@ -217,7 +217,7 @@ export const titleOf = ({ kind, method, path, route, plugin, id }) =>
 
 /** @returns {string[][]} what it is, and its value */
 function factsOf(request, rows, endMs) {
-  const { kind, plugin, user, duration_ms: ms, lane, replica, id, at_ms: atMs, parts } = request
+  const { kind, plugin, user, duration_ms: ms, lane, replica, id, at_ms: atMs, parts, release, began_with } = request
   const sql = rows.filter(({ detail }) => detail.call?.statement !== undefined)
   const sqlMs = sql.reduce((sum, { ms: each }) => sum + (each ?? 0), 0)
   const events = rows.filter(({ detail }) => detail.call?.eventId !== undefined)
@@ -233,6 +233,8 @@ function factsOf(request, rows, endMs) {
     ['', logs.length === 0 ? '' : plural(logs.length, 'log')],
     ['user', user ?? ''],
     ['on', replica],
+    ['release', release ?? ''],
+    ['began with release', began_with ?? ''],
     ['at', clock(atMs)],
     ['', id],
     ['trace', parts.find(({ traceId }) => traceId !== undefined)?.traceId ?? ''],

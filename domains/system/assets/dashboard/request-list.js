@@ -71,11 +71,12 @@ function noiseLine({ noise, isNoiseOpen, isNoiseFull }, items, on) {
 }
 
 function item(row, times, { chosenId, outlines, search, isOfSeveral }) {
-  const { id, duration_ms: ms, failed, error, user, at_ms: atMs } = row
+  const { id, duration_ms: ms, failed, error, user, at_ms: atMs, began_with: beganWith } = row
   const outline = outlines.get(id)?.outline
   const replica = isOfSeveral ? row.replica : ''
   const spans = outline === undefined || outline.spans < 2 ? '' : plural(outline.spans, 'span')
   const more = (error === null ? [user ?? '', replica, spans] : [replica]).filter((text) => text !== '').join(' · ')
+  const why = [beganWith === null ? '' : `began with release ${beganWith}`, error ?? ''].filter((text) => text !== '')
   return {
     key: id,
     attributes: {
@@ -83,9 +84,9 @@ function item(row, times, { chosenId, outlines, search, isOfSeveral }) {
       'aria-current': chosenId === id ? 'true' : null,
     },
     content: html`
-      <a href=${`${REQUESTS}/${encodeURIComponent(id)}${search}`} @keydown=${onRowKey} title=${error ?? nothing}>
+      <a href=${`${REQUESTS}/${encodeURIComponent(id)}${search}`} @keydown=${onRowKey} title=${why.join(' · ') || nothing}>
         ${statusBadge(row)}
-        <span class="request-title">${times > 1 ? html`<b class="times">× ${times}</b> ` : nothing}${nameOf(row)}${more === '' ? nothing : html` <i class="muted">${more}</i>`}${error === null ? nothing : html` <small>${error}</small>`}</span>
+        <span class="request-title">${times > 1 ? html`<b class="times">× ${times}</b> ` : nothing}${nameOf(row)}${more === '' ? nothing : html` <i class="muted">${more}</i>`}${why.length === 0 ? nothing : html` <small>${why.join(' · ')}</small>`}</span>
         ${fallBar(row, outline)}
         <span class="number">${duration(ms)}</span>
         <span class="number muted request-time">${clockSeconds(atMs)}</span>
