@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Heddle } from '../../support/heddle.ts'
+import { SHIPPED } from '../../support/shipped-domains.ts'
 import { startSystem } from '../../support/system-domain.ts'
 import { until } from '../../support/until.ts'
 
+const PAGE = join(SHIPPED, 'system/README.md')
 /** A metric, its labels and its value. */
 const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)\{((?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*",?)*)\} (\S+)$/
 
@@ -115,6 +119,15 @@ test('the Prometheus page', async (t) => {
     assert.equal(samples.get('heddle_reloads_total{result="ok"}'), 0)
     assert.equal(samples.get('heddle_started_after_death{}'), 0)
     assert.equal(samples.get('heddle_transaction_repeats_total{}'), 0)
+  })
+
+  await t.test('has the metrics that the page of the domain tells of, and no others', async () => {
+    const { text } = await scrape(heddle)
+    const page = await readFile(PAGE, 'utf8')
+    const table = page.slice(page.indexOf('## Metrics'), page.indexOf('## The dashboard'))
+    const told = table.split('\n').flatMap((line) => line.split('|')[1]?.match(/\b(?:heddle|process)_\w+/g) ?? [])
+    const scraped = [...text.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name)
+    assert.deepEqual(told.sort(), scraped.sort())
   })
 
   await t.test('escapes label values', async () => {

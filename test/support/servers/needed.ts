@@ -6,6 +6,7 @@ const STARTERS: Readonly<Record<string, ServerName>> = {
   'support/servers/pgbouncer.ts': 'pgbouncer',
   'support/servers/redis.ts': 'redis',
   'support/servers/nginx.ts': 'nginx',
+  'support/servers/prometheus.ts': 'prometheus',
   'support/browser.ts': 'chromium',
   'support/servers/set-clock.ts': 'faketime',
 }

@@ -39,6 +39,13 @@ export const SERVERS = {
     debianPackage: 'nginx',
     command: 'apt-get install nginx (Debian, Ubuntu), brew install nginx (macOS)',
   },
+  /** With promtool beside it. */
+  prometheus: {
+    binary: 'prometheus',
+    folders: ['/usr/bin', '/usr/local/bin', '/opt/homebrew/bin'],
+    debianPackage: 'prometheus',
+    command: 'apt-get install prometheus (Debian, Ubuntu), brew install prometheus (macOS)',
+  },
   chromium: {
     binary: 'chromium',
     folders: ['/usr/bin', '/usr/local/bin', '/opt/homebrew/bin', '/Applications/Chromium.app/Contents/MacOS'],
