@@ -21,10 +21,14 @@ test('the guardian', async (t) => {
     assert.equal(isRunning(guardian), true)
   }
 
-  await t.test('starts a process again that was killed', async () => {
+  const metrics = async (): Promise<string> => (await heddle.fetch('/system/metrics/prometheus')).text()
+
+  await t.test('starts a process again that was killed, and its metrics say so', async () => {
     assert.notEqual(pid, guardian)
+    assert.match(await metrics(), /^heddle_started_after_death\{\} 0$/m)
     process.kill(pid, 'SIGKILL')
     await replaced()
+    assert.match(await metrics(), /^heddle_started_after_death\{\} 1$/m)
   })
 
   await t.test('starts a process again that an uncaught error of no plugin has ended', async () => {
@@ -58,6 +62,7 @@ test('the guardian', async (t) => {
     heddle.process.kill('SIGHUP')
     await until(() => heddle.logs.some(({ msg }) => msg.startsWith('SIGHUP: reloading')), 'the reload')
     assert.equal(await heddle.pid(), pid)
+    await until(async () => /^heddle_reloads_total\{result="ok"\} 1$/m.test(await metrics()), 'it is counted')
   })
 
   await t.test('takes SIGINT from the terminal, and again from npm, for one stop in order', async () => {
