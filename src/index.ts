@@ -82,7 +82,17 @@ export type {
   WorkReport,
   WorkSpan,
 } from './contracts/requests.ts'
-export type { CronOptions, JobInfo, JobOptions, JobRun, Scheduler } from './contracts/scheduler.ts'
+export type {
+  CronOptions,
+  JobInfo,
+  JobOptions,
+  JobRun,
+  ListOptions,
+  RunNowOptions,
+  Scheduler,
+  StartedRun,
+  UpcomingRuns,
+} from './contracts/scheduler.ts'
 export type { Json, State } from './contracts/state.ts'
 export type { HookSetup, Tool, ToolRuntime, Tools, ToolsIn } from './contracts/tool.ts'
 export { DbError, type DbErrorKind, HeddleError, RetryLater, Unrecoverable } from './core/errors/catalogue.ts'

@@ -72,9 +72,10 @@ const contracts = {
       'dead_letter.edit',
       'dead_letter.delete',
       'event.publish',
+      'job.run',
       'reload',
     ]),
-    /** What it was done to: the id of a dead letter, the name of an event. */
+    /** What it was done to: the id of a dead letter, the name of an event or a job. */
     target: z.string().nullable(),
     by: z.enum(['token', 'read-token', 'anyone', 'signal']),
     /** Of the client; null for a signal. */

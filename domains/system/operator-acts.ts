@@ -1,6 +1,6 @@
 import type { HttpContext, Tools } from '#heddle'
 
-export type OperatorAct = 'event.publish' | `dead_letter.${'replay' | 'replay_many' | 'edit' | 'delete'}`
+export type OperatorAct = 'event.publish' | 'job.run' | `dead_letter.${'replay' | 'replay_many' | 'edit' | 'delete'}`
 
 /** Tells who did what from outside: in the log, and as the event `runtime.operator.acted`. */
 export async function tellOperatorAct(

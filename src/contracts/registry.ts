@@ -145,7 +145,7 @@ export interface WorkInFlight {
   /** `GET /users/:id`, an event's name, a job's name. */
   name: string
   plugin: string
-  /** Request id or event id; null for a job. */
+  /** Id of the request, the event or the run of a job; null where it is not known. */
   id: string | null
   for_ms: number
 }

@@ -15,6 +15,8 @@ export interface RequestFilter {
   /** A plugin, or a part of its name. */
   plugin?: string
   kind?: 'request' | 'job'
+  /** The runs of this job: `<plugin>/<job>`. */
+  job?: string
   /** What comes by the clock and went well, runs of jobs and health checks: left out, or nothing else. */
   noise?: 'without' | 'only'
   /** Of this user: the subject of the token, or the user of its session. */
@@ -51,7 +53,7 @@ export interface RequestSummary {
   /** -1: the primary itself. Null while it is not known. */
   lane: number | null
   replica: string
-  /** The subject of its token, or the user of its session; null without one. */
+  /** The subject of its token, or the user of its session; null without one. Of the run of a job: who asked for it; null for a run by its schedule. */
   user: string | null
   /** It was answered with a status from 500 on, or something that it caused has failed. */
   failed: boolean
@@ -158,7 +160,7 @@ export interface WorkPart {
   atMs: number
   ms: number
   error?: FailurePart
-  /** Of a request: the subject of its token, or the user of its session. */
+  /** Of a request: the subject of its token, or the user of its session. Of the run of a job: who asked for it. */
   user?: string
   /** Of a request: the names of its headers that hold secrets, such as `authorization`. No header is kept. */
   withheld?: string[]

@@ -3,6 +3,10 @@ import type { Awaitable, Owner } from './common.ts'
 
 /** Which run of a job it is. */
 export interface JobTime {
+  /** Id of the run: `job_…`. The history of requests has it under this id. */
+  id: string
+  /** Who asked for it by `runNow`; null for a run by its schedule. */
+  askedBy: string | null
   /** The time that the run is for, however late it begins. */
   due: Date
   /** 1, and one more for each time that the run of a date was cut off before. */
@@ -73,6 +77,39 @@ export interface JobInfo {
   /** How often the job was due but did not run, because its last run had not ended, its plugin was set aside, or no lane that hosts it was up. */
   skipped: number
   running: boolean
+  /** With `list({ upcoming: true })`. Null where only the process that runs the jobs knows it, and cannot be asked. */
+  upcoming?: UpcomingRuns | null
+}
+
+/** The runs of a job in the next hour. ISO 8601 UTC. */
+export interface UpcomingRuns {
+  /** At most 20. */
+  runs: string[]
+  /** How many there are until `until`. */
+  count: number
+  /** There are more than `count`. */
+  more: boolean
+  until: string
+}
+
+export interface ListOptions {
+  /** With the runs of the next hour. Default: false. */
+  upcoming?: boolean
+}
+
+export interface RunNowOptions {
+  /** The plugin that has registered the job. Default: the one that asks. */
+  plugin?: string
+  /** Who wants it, 1 to 200 characters: the history and the handler are told. Default: the name of the plugin that asks. */
+  askedBy?: string
+}
+
+/** A run that has begun because somebody asked for it. */
+export interface StartedRun {
+  /** Its id in the history of requests: `job_…`. */
+  id: string
+  /** The process that runs it, by its REPLICA_ID. */
+  replica: string
 }
 
 /**
@@ -91,5 +128,12 @@ export interface Scheduler {
    * and it waits while its plugin is set aside. So the handler may be called more than once.
    */
   at(name: string, date: Date, handler: JobHandler, options?: JobOptions): void
-  list(): Awaitable<JobInfo[]>
+  /**
+   * Runs a job now, once, in the process that runs the jobs. An interval and a cron expression keep their times; a date has had its run then.
+   * @returns when the run has begun; it does not wait for its end
+   * @throws JOB_UNKNOWN if no plugin has registered it, JOB_RUNNING if its last run is still going, JOB_NOT_STARTED with the reason if it cannot
+   * run now
+   */
+  runNow(name: string, options?: RunNowOptions): Promise<StartedRun>
+  list(options?: ListOptions): Awaitable<JobInfo[]>
 }

@@ -20,7 +20,7 @@ import type {
   ToolStatus,
 } from './registry.ts'
 import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from './requests.ts'
-import type { JobDefinition, JobInfo, Scheduler } from './scheduler.ts'
+import type { JobDefinition, JobInfo, ListOptions, Scheduler, StartedRun } from './scheduler.ts'
 import type { State } from './state.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { CallDetails, CausalContext } from './tracing.ts'
@@ -89,7 +89,9 @@ export interface ProcessServices {
   requests(filter: RequestFilter): Promise<RequestSummary[]>
   request(id: string): Promise<RequestDetail | null>
   workReport(span: WorkSpan): Promise<WorkReport>
-  jobs(): Awaitable<JobInfo[]>
+  jobs(options?: ListOptions): Awaitable<JobInfo[]>
+  /** @param key `<plugin>/<job>` */
+  runJob(key: string, askedBy: string): Promise<StartedRun>
 }
 
 /**

@@ -56,6 +56,22 @@ export interface OpenSpan extends TraceScope {
   answered?(answer: SentAnswer): void
 }
 
+/** The run of a job, as the history keeps it. */
+export interface RecordedRun {
+  readonly id: string
+  /** Null for a run by its schedule. */
+  readonly askedBy: string | null
+  readonly plugin: string
+  readonly name: string
+  /** -1: the primary itself. */
+  readonly lane: number
+}
+
+/** What the primary tells the history of the runs of jobs. */
+export interface RunsRecorder {
+  begin(run: RecordedRun): { end(error: string | null, isCutOff: boolean): void }
+}
+
 export type SpanAttributes = Record<string, string | number | boolean>
 
 /** What a piece of a plugin's code works on. By its ids everything that one request or event has caused is found again. */
@@ -63,7 +79,7 @@ export interface Work {
   readonly kind: 'request' | 'event' | 'job' | 'socket'
   /** Of the HTTP request with which its chain of causes began. */
   readonly requestId: string | null
-  /** What the history knows that request by, where it is the request's own work. */
+  /** What the history knows that request by, where it is the request's own work; of a job the id of its run. */
   readonly key?: string
   /** Of the event that is handled; null in a request or a job. */
   readonly eventId: string | null
@@ -71,6 +87,8 @@ export interface Work {
   readonly event?: string
   /** Of the delivery, from 1 on. */
   readonly attempt?: number
+  /** Of the run of a job: who asked for it. */
+  readonly askedBy?: string | null
   /** The request that came, and its route. Read only where payloads are kept. */
   readonly request?: ReceivedRequest
   readonly route?: ReceivedRoute

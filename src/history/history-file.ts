@@ -42,10 +42,10 @@ export function openHistory(path: string): BetterSqlite3.Database {
 function makeTables(database: BetterSqlite3.Database, file: string): void {
   database
     .transaction(() => {
-      if (database.pragma('user_version', { simple: true }) === TABLES_VERSION) return
+      if (database.pragma('user_version', { simple: true }) === TABLES_VERSION) return void database.exec(RUNS_OF_JOBS)
       // Somebody may have written into the file since it was looked at.
       if (database.prepare('SELECT 1 FROM sqlite_master').get() !== undefined) throw foreign(file)
-      database.exec(TABLES)
+      database.exec(TABLES + RUNS_OF_JOBS)
       database.pragma(`application_id = ${HISTORY_APPLICATION_ID}`)
       database.pragma(`user_version = ${TABLES_VERSION}`)
     })
@@ -56,6 +56,9 @@ const foreign = (file: string): Error =>
   new Error(
     `${file} is not a history: it is left as it is. Set HISTORY_PATH to another file, or remove this one if a version before made it`,
   )
+
+/** A file of this version may be older than the index. */
+const RUNS_OF_JOBS = "CREATE INDEX IF NOT EXISTS request_job ON request (plugin, route, at_ms) WHERE kind = 'job';"
 
 /** Increased with every change: a file of another version is written anew, since nothing in it is needed. */
 export const TABLES_VERSION = 5

@@ -9,6 +9,10 @@ const HASHES = 2 ** 24
 /** In a sample: works of one thread in one second that are kept although they have not failed. */
 const KEPT_PER_SECOND = 100
 
+/** In a sample: one run of each job in this time is kept, and each that takes so long. Milliseconds. */
+const RUN_EVERY_MS = 10_000
+const LONG_RUN_MS = 100
+
 /**
  * Which work of a thread is kept: what failed, what was slow, and a sample. The sample is chosen by the id of the request, so that all
  * threads keep the parts of the same requests.
@@ -20,6 +24,8 @@ export class Keep {
   readonly #slow = new SlowMarks()
   readonly #room = new Room(KEPT_PER_SECOND)
   readonly #kinds = new Map<string, number>()
+  /** When a run of each job was last kept. */
+  readonly #runs = new Map<string, number>()
 
   /** @param share of the requests that are kept although nothing is wrong with them, 0 to 1 */
   constructor(share: number) {
@@ -35,6 +41,13 @@ export class Keep {
       this.#kinds.set(name, kind)
     }
     return kind
+  }
+
+  /** Whether a run of a job that has not failed is kept, of which the sample may have none for days. */
+  keepsRun(name: string, isAskedFor: boolean, ms: number, nowMs: number): boolean {
+    const isKept = isAskedFor || ms >= LONG_RUN_MS || nowMs - (this.#runs.get(name) ?? -Infinity) >= RUN_EVERY_MS
+    if (isKept) this.#runs.set(name, nowMs)
+    return isKept
   }
 
   /** Whether work that has not failed is kept. @param id of its request, or of its event @param kind of work that takes about as long */

@@ -2,7 +2,6 @@
 import type { CallPart, FailurePart, WorkPart } from '../contracts/requests.ts'
 import type { DescribeCall, OpenSpan, SentAnswer, TraceContext, TraceScope, Work } from '../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT, traceIdOf } from '../core/causality/context.ts'
-import { timeOrderedId } from '../core/causality/ids.ts'
 import { codeOf, isInstance, member, messageOf, readable, stackOf } from '../core/errors/description.ts'
 import { isSecretName, KnownSecrets, withoutSecrets } from '../core/schemas/secret-fields.ts'
 import type { RecordWriter } from '../recording/ring.ts'
@@ -12,6 +11,8 @@ import type { HistoryEntry } from './store.ts'
 
 /** Calls of one work that are kept, and characters of a text. */
 const CALLS_MAX = 500
+/** Lines that a work logs are kept beyond them: up to this many calls in all. */
+const CALLS_WITH_LOGS_MAX = 700
 const TEXT_MAX = 2000
 const STACK_MAX = 8000
 
@@ -60,7 +61,7 @@ export class OpenWork extends WorkScope implements OpenSpan {
   readonly #name: string
   readonly #plugin: string
   readonly #work: Work
-  /** The key of its request; a job's run has an id of its own. */
+  /** The key of its request, or the id of the run of a job. */
   readonly #requestId: string | null
   readonly #startMs: number
   #calls = NONE
@@ -75,7 +76,7 @@ export class OpenWork extends WorkScope implements OpenSpan {
     this.#name = name
     this.#plugin = plugin
     this.#work = work
-    this.#requestId = work.kind === 'job' ? `job_${timeOrderedId()}` : (work.key ?? work.requestId)
+    this.#requestId = work.key ?? work.requestId
     this.#startMs = recorder.nowMs()
   }
 
@@ -88,7 +89,7 @@ export class OpenWork extends WorkScope implements OpenSpan {
     args: readonly unknown[],
   ): number {
     if (this.#isOver) return -1
-    if (this.#calls.length >= CALLS_MAX) {
+    if (this.#calls.length >= (tool === 'logger' ? CALLS_WITH_LOGS_MAX : CALLS_MAX)) {
       this.#leftOut++
       return -1
     }
@@ -142,6 +143,7 @@ export class OpenWork extends WorkScope implements OpenSpan {
     const isKept =
       error !== null ||
       (!this.#isOwnPage && keep.keeps(id, keep.kindOf(this.#name), ms, endMs)) ||
+      (this.#work.kind === 'job' && keep.keepsRun(this.#name, this.#work.askedBy != null, ms, endMs)) ||
       this.#hasFailedCall()
     if (isKept) this.#write(ms, error)
     this.#calls = NONE
@@ -160,7 +162,9 @@ export class OpenWork extends WorkScope implements OpenSpan {
   }
 
   get #user(): string | undefined {
-    const { claims, userId } = this.#work.request ?? {}
+    const { request, askedBy } = this.#work
+    if (askedBy != null) return askedBy
+    const { claims, userId } = request ?? {}
     return userId?.slice(0, USER_MAX) ?? (claims === undefined ? undefined : userOf(claims))
   }
 

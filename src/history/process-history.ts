@@ -6,7 +6,9 @@ import type {
   CodeTracing,
   DeliveryTracing,
   ObservedRequest,
+  RecordedRun,
   RequestWatcher,
+  RunsRecorder,
   ToolTracing,
 } from '../contracts/tracing.ts'
 import type { Settings } from '../core/config/schema.ts'
@@ -33,6 +35,7 @@ export class ProcessHistory {
   readonly own: ThreadHistory
   readonly requests: RequestHistory
   readonly deliveries: DeliveryHistory
+  readonly jobs: JobHistory
   /** Of the threads that record. */
   readonly rings: SideThread<string>
 
@@ -60,6 +63,7 @@ export class ProcessHistory {
     })
     this.own = new ThreadHistory('primary', settings, this.rings.open('primary'), inner)
     this.requests = new RequestHistory(this.own)
+    this.jobs = new JobHistory(this.own)
     this.deliveries = new DeliveryHistory(this.own, inner?.deliveries ?? null)
   }
 
@@ -109,7 +113,7 @@ export class ProcessHistory {
   }
 }
 
-/** A request that is open for so long is told of before it ends, so that it is known if the process dies. Milliseconds. */
+/** A request or a run that is open for so long is told of before it ends, so that it is known if the process dies. Milliseconds. */
 const LONG_MS = 100
 /** Characters of a path. */
 const PATH_MAX = 500
@@ -162,6 +166,32 @@ export class RequestHistory implements RequestWatcher {
       path: path.slice(0, PATH_MAX),
       route: route?.path ?? '',
       plugin: route?.plugin ?? '',
+    }
+  }
+}
+
+/** Records runs that are open, and the ends of those that a thread could not record. */
+export class JobHistory implements RunsRecorder {
+  readonly #own: ThreadHistory
+
+  constructor(own: ThreadHistory) {
+    this.#own = own
+  }
+
+  begin({ askedBy: user, ...run }: RecordedRun): { end(error: string | null, isCutOff: boolean): void } {
+    const { writer, nowMs } = this.#own
+    const atMs = nowMs()
+    let isTold = false
+    const write = (ms: number | null, error: string | null): void => {
+      isTold = true
+      writer.write(() => ({ type: 'run', ...run, user, atMs, ms, error }))
+    }
+    const timer = setTimeout(write, LONG_MS, null, null).unref()
+    return {
+      end: (error, isCutOff) => {
+        clearTimeout(timer)
+        if (isTold || isCutOff) write(nowMs() - atMs, error)
+      },
     }
   }
 }

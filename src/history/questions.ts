@@ -143,7 +143,9 @@ function summaryOf({ ms, seen_ms: seenMs, run, ...row }: Row, beganWith: string 
     began_with: beganWith,
     state: isEnded ? 'ended' : isAlive ? 'open' : 'unfinished',
     failed: row.failed === 1 || (!isEnded && !isAlive),
-    error: row.error ?? (isEnded || isAlive ? null : 'The process ended before it was answered'),
+    error:
+      row.error ??
+      (isEnded || isAlive ? null : `The process ended before it ${row.kind === 'job' ? 'ended' : 'was answered'}`),
   }
 }
 
@@ -151,7 +153,7 @@ function summaryOf({ ms, seen_ms: seenMs, run, ...row }: Row, beganWith: string 
 const numberIn = (value: number | undefined): number | undefined => (Number.isFinite(value) ? value : undefined)
 
 function conditionsOf(filter: RequestFilter): { where: string; values: Record<string, unknown> } {
-  const { user, status, method, route, plugin, kind, noise, replica, text } = filter
+  const { user, status, method, route, plugin, job, kind, noise, replica, text } = filter
   const [before, since, minMs] = [filter.before, filter.since, filter.min_ms].map(numberIn)
   const conditions: string[] = []
   const values: Record<string, unknown> = {}
@@ -164,6 +166,12 @@ function conditionsOf(filter: RequestFilter): { where: string; values: Record<st
   if (method !== undefined) add('request.method = @method', 'method', method.toUpperCase())
   if (route !== undefined) add('(request.path LIKE @route OR request.route LIKE @route)', 'route', `%${route}%`)
   if (plugin !== undefined) add('request.plugin LIKE @plugin', 'plugin', `%${plugin.replaceAll('*', '%')}%`)
+  if (job !== undefined) {
+    // The name of a plugin has no slash.
+    const at = job.indexOf('/')
+    add("request.kind = 'job' AND request.plugin = @ofPlugin", 'ofPlugin', job.slice(0, at))
+    add('request.route = @job', 'job', job.slice(at + 1))
+  }
   if (kind !== undefined) add('request.kind = @kind', 'kind', kind)
   if (noise === 'without') conditions.push(`NOT ${IS_NOISE}`)
   if (noise === 'only') conditions.push(IS_NOISE)

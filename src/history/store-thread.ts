@@ -77,6 +77,6 @@ class Collector implements RingsReader {
   }
 }
 
-const endOf = (entry: HistoryEntry): number => entry.atMs + ('ms' in entry ? entry.ms : 0)
+const endOf = (entry: HistoryEntry): number => entry.atMs + ('ms' in entry ? (entry.ms ?? 0) : 0)
 
 serveSideThread<StoreInit, string>((init, tell) => new Collector(init, tell))

@@ -76,6 +76,8 @@ export class HistoryStore {
       case 'begun':
       case 'request':
         return this.#request(entry)
+      case 'run':
+        return this.#job(entry)
       case 'work':
         return this.#work(entry)
       case 'delivery':
@@ -127,24 +129,20 @@ export class HistoryStore {
   #work(entry: WorkPart): void {
     const { kind, requestId, eventId, plugin, name, atMs, ms, error, thread } = entry
     if (kind === 'job') {
-      this.#row({
-        id: requestId,
-        kind: 'job',
-        at_ms: atMs,
-        ms,
-        route: name.slice(plugin.length + 1),
-        plugin,
-        lane: thread === 'primary' ? -1 : thread,
-        failed: error === undefined ? 0 : 1,
-        error: error?.message ?? null,
-      })
-    }
-    if (entry.user !== undefined && requestId !== null) this.#user(requestId, entry.user)
+      const [job, lane] = [name.slice(plugin.length + 1), thread === 'primary' ? -1 : thread]
+      const [user, message] = [entry.user ?? null, error?.message ?? null]
+      this.#job({ id: requestId!, atMs, ms, plugin, name: job, lane, error: message, user })
+    } else if (entry.user !== undefined && requestId !== null) this.#user(requestId, entry.user)
     const partId = this.#part(requestId, eventId, atMs, entry)
     for (const call of entry.calls) {
       if (call.eventId !== undefined) this.#statements.published.run(call.eventId, partId)
     }
     if (error !== undefined) this.#failed(requestId, eventId, `${name}: ${error.message}`, atMs)
+  }
+
+  #job({ id, atMs, ms, plugin, name, lane, error, user }: Omit<RunEntry, 'type'>): void {
+    const failed = error === null ? 0 : 1
+    this.#row({ id, kind: 'job', at_ms: atMs, ms, route: name, plugin, lane, failed, error, user })
   }
 
   #delivery(entry: DeliveryPart): void {
@@ -321,4 +319,20 @@ interface RequestEntry extends Omit<BegunEntry, 'type'> {
   lane: number
 }
 
-export type HistoryEntry = BegunEntry | RequestEntry | RequestPart
+/** The run of a job that is open, or has ended. */
+interface RunEntry {
+  type: 'run'
+  id: string
+  atMs: number
+  /** Null while it is open. */
+  ms: number | null
+  plugin: string
+  name: string
+  /** -1: the primary itself. */
+  lane: number
+  error: string | null
+  /** Who asked for it. */
+  user: string | null
+}
+
+export type HistoryEntry = BegunEntry | RequestEntry | RunEntry | RequestPart

@@ -36,7 +36,7 @@ async function openTracing({ log, kernel, listener, events, host, recorders }: P
   }
 }
 
-function openHistory({ log, kernel, listener, events, host, recorders, flightMirror }: Parts): void {
+function openHistory({ log, kernel, listener, events, host, jobs, recorders, flightMirror }: Parts): void {
   const { settings } = kernel
   if (!settings.historyEnabled) return
   const warn = (message: string): void => log('WARNING', message, 'history')
@@ -45,6 +45,7 @@ function openHistory({ log, kernel, listener, events, host, recorders, flightMir
   recorders.history = history
   listener.watchers.push(history.requests)
   events.hub.trace.tracing = history.deliveries
+  jobs.history = history.jobs
   host.record(history.own)
 }
 

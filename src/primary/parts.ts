@@ -133,6 +133,7 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
       // Which process has the event store of a file says nothing of the jobs.
       return database?.dialect === 'sqlite' || events.durable.isOpen ? database : null
     },
+    replica: settings.replicaId,
     isStored: () => storeDatabaseOf(toolbox.get('db')) !== null,
     log: (level, message, fields) => log(level, message, 'scheduler', fields),
   })
@@ -145,7 +146,8 @@ export function buildParts(options: RuntimeOptions, readiness: () => Readiness) 
     readiness,
     counters: () => metrics.read(),
     routeList: () => routing.table.list().map(routeInfo),
-    jobs: () => jobs.list(),
+    jobs: (options) => jobs.listWith(options),
+    runJob: (key, askedBy) => jobs.runNow(key, askedBy),
     ...keptRequests(() => recorders.history),
     ...bus.services,
   }

@@ -30,6 +30,7 @@ const PARTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
       'list-traces.ts',
       'log-in.ts',
       'manage-dead-letters.ts',
+      'manage-jobs.ts',
       'monitor-deliveries.ts',
       'publish-event.ts',
       'report-liveness.ts',

@@ -167,6 +167,7 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
     addJob: (job) => recorded.jobs.push(job),
     services: {
       jobs: () => [],
+      runJob: async () => ({ id: 'job_1', replica: 'one' }),
       lanes: () => [],
       routeList: () => [],
       requests: async () => [],

@@ -36,7 +36,7 @@ const list = {
   tags,
   summary: 'Requests and jobs, newest first',
   description:
-    'The last `limit` (100), or those before the time `before`. Filters: `status` (`5xx`, `404`, `failed`, `open`, `unfinished`), `method`, `route`, `plugin`, `user`, `kind` (`request`, `job`), `noise` (`without`, `only`: what comes by the clock and went well), `replica`, `since`, `min_ms`, `text`.',
+    'The last `limit` (100), or those before the time `before`. Filters: `status` (`5xx`, `404`, `failed`, `open`, `unfinished`), `method`, `route`, `plugin`, `user`, `kind` (`request`, `job`), `job` (`<plugin>/<job>`: its runs), `noise` (`without`, `only`: what comes by the clock and went well), `replica`, `since`, `min_ms`, `text`.',
 }
 const outlines = {
   tags,

@@ -10,6 +10,7 @@ const STATUS: Wanted = {
   fits: /^(?:[1-5]xx|0|[1-5]\d\d|failed|open|unfinished)$/,
   says: 'Expected 4xx, 5xx, a status such as 404, failed, open or unfinished',
 }
+const JOB: Wanted = { fits: /^[^/]{1,200}\/.{1,200}$/s, says: 'Expected a job: <plugin>/<job>' }
 const KIND: Wanted = { fits: /^(?:request|job)$/, says: 'Expected request or job' }
 const NOISE: Wanted = { fits: /^(?:without|only)$/, says: 'Expected without or only' }
 const METHOD: Wanted = { fits: /^[A-Za-z-]{1,20}$/, says: 'Expected a method such as GET' }
@@ -23,6 +24,7 @@ const TEXTS = {
   route: TEXT,
   plugin: TEXT,
   user: TEXT,
+  job: JOB,
   kind: KIND,
   noise: NOISE,
   replica: TEXT,

@@ -88,6 +88,7 @@ export class PluginThread {
       isPaused: () => false,
       database: () => null,
       isStored: () => false,
+      replica: settings.replicaId,
       log: (level, message, fields) => log(level, message, 'scheduler', fields),
     })
     const routing = new Routing(settings.httpHandlerTimeoutMs)
@@ -97,7 +98,8 @@ export class PluginThread {
       readiness: () => ({ ready: true, reasons: [], lanes: {}, starved: {} }),
       counters: () => [],
       routeList: () => routing.table.list().map(routeInfo),
-      jobs: () => this.#clock.list(),
+      jobs: (options) => this.#clock.listWith(options),
+      runJob: (key, askedBy) => this.#clock.runNow(key, askedBy),
       // A test looks at the plugin itself.
       ...keptRequests(() => null),
     }

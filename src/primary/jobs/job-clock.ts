@@ -1,9 +1,12 @@
 // The clock of the jobs: when each is due, and what becomes of its run.
 import type { LogLevel } from '../../contracts/logger.ts'
-import type { JobInfo, JobTime, Missed, Schedule } from '../../contracts/scheduler.ts'
+import type { JobInfo, JobTime, Missed, Schedule, UpcomingRuns } from '../../contracts/scheduler.ts'
+import { timeOrderedId } from '../../core/causality/ids.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf, messageWithCauses, stackOf } from '../../core/errors/description.ts'
 import { placeInPlugin, placeText } from '../../core/errors/places.ts'
 import { firstDueMs, nextDueMs } from '../../core/schedule/cron.ts'
+import { UPCOMING_MS, upcomingRuns } from '../../core/schedule/upcoming.ts'
 import type { JobFault } from '../../transport/messages.ts'
 import type { JobStore } from './stored-jobs.ts'
 
@@ -19,6 +22,13 @@ export type RunEnd = 'done' | 'cut-off' | 'fatal'
 
 /** A run that another process may have: it has not begun here. */
 const UNCLAIMED = 'unclaimed'
+
+/** A run that somebody has asked for. */
+export interface Asked {
+  /** Of the run. */
+  id: string
+  askedBy: string
+}
 
 export interface JobClockOptions {
   /** False on a replica that does not run jobs: they are listed and never fire. */
@@ -48,6 +58,8 @@ interface Job {
   runs: number
   failures: number
   skipped: number
+  /** False while the store does not have it, where there is one. */
+  isPlaced: boolean
   /** How often the run of a date has begun. */
   attempts: number
   /** Threads that died while they ran it. */
@@ -106,6 +118,7 @@ export class JobClock {
       runs: 0,
       failures: 0,
       skipped: 0,
+      isPlaced: false,
       attempts: 0,
       deaths: 0,
       obstacle: null,
@@ -162,9 +175,41 @@ export class JobClock {
     return this.#jobs.get(key)?.isWanted === true
   }
 
-  list(): JobInfo[] {
-    const wanted = [...this.#jobs.values()].filter(({ isWanted }) => isWanted)
-    return wanted.map((job) => ({
+  /** False on a process that does not run jobs, or not now. */
+  get isRunning(): boolean {
+    return this.#status === 'started'
+  }
+
+  /** Runs a job now. Resolves when the run has begun. @throws JOB_UNKNOWN, JOB_RUNNING, JOB_NOT_STARTED */
+  async runNow(key: string, asked: Asked): Promise<void> {
+    const job = this.#jobs.get(key)
+    if (job === undefined || !job.isWanted) throw unknownJob(key)
+    if (job.running !== undefined) {
+      throw new HeddleError('JOB_RUNNING', `${nameOf(job)} is running, and a job never overlaps itself`)
+    }
+    const obstacle = this.#obstacleNow(key, job)
+    if (obstacle !== null) throw notStarted(nameOf(job), obstacle)
+    if (job.schedule.kind === 'at') {
+      // This is its run, and what comes after one that it has had begins anew.
+      if (job.dueMs === null) job.attempts = 0
+      clearTimeout(job.timer)
+      job.dueMs = null
+      job.obstacle = null
+    }
+    const hasBegun = await new Promise((resolve) => this.#fire(key, job, nowFor(job.schedule), asked, resolve))
+    if (!hasBegun) throw notStarted(nameOf(job), 'another process runs the jobs now')
+  }
+
+  #obstacleNow(key: string, job: Job): string | null {
+    if (this.#status !== 'started') return 'this process does not run jobs now'
+    if (this.#store !== null && !job.isPlaced) return 'it is not stored yet'
+    return this.#options.obstacleTo(key)
+  }
+
+  /** @param stored when the jobs are due, by their keys, where another process runs them; null: that is not known */
+  list(withUpcoming = false, stored: ReadonlyMap<string, number | null> | null = null): JobInfo[] {
+    const wanted = [...this.#jobs].filter(([, { isWanted }]) => isWanted)
+    return wanted.map(([key, job]) => ({
       plugin: job.plugin,
       name: job.name,
       schedule: job.schedule,
@@ -174,7 +219,23 @@ export class JobClock {
       failures: job.failures,
       skipped: job.skipped,
       running: job.running !== undefined,
+      ...(withUpcoming && { upcoming: this.#upcomingOf(key, job, stored) }),
     }))
+  }
+
+  #upcomingOf(key: string, job: Job, stored: ReadonlyMap<string, number | null> | null): UpcomingRuns | null {
+    const nowMs = Date.now()
+    const untilMs = nowMs + UPCOMING_MS
+    let dueMs = job.dueMs === null ? null : wallMs(job, job.dueMs)
+    if (this.#status !== 'started') {
+      const storedMs = stored?.get(key)
+      if (storedMs === undefined) return null
+      // On a file not every run is written: one that is stored may be over.
+      const isOver = storedMs !== null && job.schedule.kind !== 'at' && storedMs < nowMs
+      dueMs = isOver ? nextDueMs(job.schedule, storedMs, nowMs) : storedMs
+    }
+    const { runs, count, isMore } = upcomingRuns(job.schedule, dueMs, untilMs)
+    return { runs: runs.map(toIso).filter((run) => run !== null), count, more: isMore, until: toIso(untilMs)! }
   }
 
   #begin(key: string, job: Job): void {
@@ -190,6 +251,7 @@ export class JobClock {
     const { schedule } = job
     const isCurrent = (): boolean => this.#isLed(store) && job.schedule === schedule && job.isWanted
     job.dueMs = null
+    job.isPlaced = false
     // A date that is running is not one that was cut off.
     if (schedule.kind === 'at') await job.running
     if (!isCurrent()) return
@@ -197,6 +259,7 @@ export class JobClock {
       const placement = await store.place(key, job)
       if (!isCurrent()) return
       if (placement === null) return this.#options.onRefused()
+      job.isPlaced = true
       job.attempts = placement.attempts
       const { dueMs } = placement
       job.dueMs = dueMs === null ? null : ownMs(schedule, dueMs)
@@ -258,18 +321,25 @@ export class JobClock {
     if (isDate || obstacle !== STILL_GOING) job.obstacle = obstacle
   }
 
-  /** @param dueMs on the job's own clock */
-  #fire(key: string, job: Job, dueMs: number): void {
+  /** @param dueMs on the job's own clock @param asked null for a run by its schedule @param begun is told whether it has begun */
+  #fire(key: string, job: Job, dueMs: number, asked: Asked | null = null, begun = (_is: boolean): void => {}): void {
     const dueAtMs = wallMs(job, dueMs)
-    job.running = this.#run(key, job, dueAtMs).then((end) => {
+    job.running = this.#run(key, job, dueAtMs, asked, begun).then((end) => {
       job.running = undefined
+      if (end === UNCLAIMED) begun(false)
       if (!job.isWanted) this.#jobs.delete(key)
       else if (end === UNCLAIMED) return
       else if (end !== 'done') this.#lost(key, job, dueAtMs, end)
     })
   }
 
-  async #run(key: string, job: Job, dueAtMs: number): Promise<RunEnd | typeof UNCLAIMED> {
+  async #run(
+    key: string,
+    job: Job,
+    dueAtMs: number,
+    asked: Asked | null,
+    begun: (is: boolean) => void,
+  ): Promise<RunEnd | typeof UNCLAIMED> {
     const { schedule } = job
     const store = this.#store
     const attempt = schedule.kind === 'at' ? job.attempts + 1 : 1
@@ -284,7 +354,10 @@ export class JobClock {
     }
     if (schedule.kind === 'at') job.attempts = attempt
     job.runs++
-    const end = await this.#runOnce(key, job, { due: new Date(dueAtMs), attempt, fence: store?.fence ?? 0 })
+    const { id, askedBy } = asked ?? { id: newRunId(), askedBy: null }
+    const run = this.#runOnce(key, job, { id, askedBy, due: new Date(dueAtMs), attempt, fence: store?.fence ?? 0 })
+    begun(true)
+    const end = await run
     if (store !== null && schedule.kind === 'at' && end === 'done')
       await this.#insist(job, store, () => store.done(key))
     return end
@@ -348,6 +421,15 @@ export class JobClock {
     )
   }
 }
+
+/** The id of a run, in the history of requests. */
+export const newRunId = (): string => `job_${timeOrderedId()}`
+
+export const unknownJob = (key: string): HeddleError =>
+  new HeddleError('JOB_UNKNOWN', `No plugin has registered the job ${key}: scheduler.list() has all of them`)
+
+export const notStarted = (job: string, reason: string): HeddleError =>
+  new HeddleError('JOB_NOT_STARTED', `${job} was not started: ${reason}`)
 
 const earlier = (dueMs: number, otherMs: number | null): number => Math.min(dueMs, otherMs ?? dueMs)
 

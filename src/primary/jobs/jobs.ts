@@ -1,8 +1,8 @@
 // The jobs of the process: which there are, and the thread in which each runs.
 import type { LostReason } from '../../contracts/event-bus.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
-import type { JobDefinition, JobInfo, JobTime } from '../../contracts/scheduler.ts'
-import type { CodeTracing } from '../../contracts/tracing.ts'
+import type { JobDefinition, JobInfo, JobTime, ListOptions, StartedRun } from '../../contracts/scheduler.ts'
+import type { CodeTracing, RunsRecorder } from '../../contracts/tracing.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
 import type { StoreDatabase } from '../../runtime/event-store/database.ts'
@@ -11,13 +11,31 @@ import { RunningJob } from '../../runtime/host/running-job.ts'
 import type { JobFault } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { POISON_DEATHS } from '../events/hub.ts'
-import { FailedJob, JobClock, type JobClockOptions, type RunEnd } from './job-clock.ts'
+import { AskedRuns, askForRun } from './job-asks.ts'
+import {
+  FailedJob,
+  JobClock,
+  type JobClockOptions,
+  newRunId,
+  notStarted,
+  type RunEnd,
+  unknownJob,
+} from './job-clock.ts'
 import { LeaderElection, StoredJobs } from './stored-jobs.ts'
+
+/** A lane for a job, and the job's number there. */
+interface Place {
+  lane: Lane
+  job: number
+  plugin: string
+  name: string
+}
 
 interface Run {
   lane: Lane
   plugin: string
   name: string
+  id: string
   startedMs: number
   resolve: (end: RunEnd) => void
   reject: (error: Error) => void
@@ -31,6 +49,8 @@ export interface JobsOptions {
   isPaused: (plugin: string) => boolean
   /** The database that stores jobs: null where there is none, and while it is not open. */
   database: () => StoreDatabase | null
+  /** REPLICA_ID. */
+  replica: string
   /** False where no database ever stores jobs. */
   isStored: () => boolean
   log: JobClockOptions['log']
@@ -40,6 +60,7 @@ export interface JobsOptions {
 export class Jobs {
   readonly #clock: JobClock
   readonly #election: LeaderElection
+  readonly #asks: AskedRuns
   readonly #options: JobsOptions
   #store: StoredJobs | null = null
   #startedMs = 0
@@ -50,9 +71,11 @@ export class Jobs {
   #nextRun = 0
   /** Null while tracing is off. */
   tracing: CodeTracing | null = null
+  /** Null while no history is kept. */
+  history: RunsRecorder | null = null
 
   constructor(options: JobsOptions) {
-    const { enabled, database, log } = options
+    const { enabled, database, replica, log } = options
     this.#options = options
     this.#clock = new JobClock({
       enabled,
@@ -71,6 +94,28 @@ export class Jobs {
       },
       log,
     })
+    this.#asks = new AskedRuns({
+      database: () => (this.#clock.isRunning ? database() : null),
+      replica,
+      run: (key, asked) => this.#clock.runNow(key, asked),
+      log,
+    })
+  }
+
+  /** @param key `<plugin>/<job>` @throws JOB_UNKNOWN, JOB_RUNNING, JOB_NOT_STARTED, DbError */
+  async runNow(key: string, askedBy: string): Promise<StartedRun> {
+    if (!this.#clock.has(key)) throw unknownJob(key)
+    const { replica, isStored, database } = this.#options
+    const asked = { id: newRunId(), askedBy }
+    if (this.#clock.isRunning) {
+      await this.#clock.runNow(key, asked)
+      return { id: asked.id, replica }
+    }
+    if (!isStored())
+      throw notStarted(key, 'this process does not run jobs: SCHEDULER_ENABLED is false, or it starts or stops')
+    const store = database()
+    if (store === null) throw notStarted(key, 'the database cannot be used now')
+    return { id: asked.id, replica: await askForRun(store, key, asked) }
   }
 
   addLocal(job: JobDefinition): void {
@@ -100,14 +145,32 @@ export class Jobs {
   async #run(key: string, of: JobTime): Promise<RunEnd> {
     const local = this.#local.get(key)
     if (local !== undefined) {
-      return this.#runLocal(local, of)
+      const { owner, name } = local
+      return this.#recorded(owner.name, name, -1, of, this.#runLocal(local, of))
     }
     const place = this.#placeFor(key)
     if (place === null) return 'cut-off'
-    const { lane, job, plugin, name } = place
+    const { plugin, name, lane } = place
+    return this.#recorded(plugin, name, lane.index, of, this.#runThere(place, of))
+  }
+
+  /** Tells the history of a run that goes on for long, and of the end of one whose thread cannot tell. */
+  async #recorded(plugin: string, name: string, lane: number, of: JobTime, work: Promise<RunEnd>): Promise<RunEnd> {
+    const recorded = this.history?.begin({ id: of.id, askedBy: of.askedBy, plugin, name, lane })
+    try {
+      const end = await work
+      recorded?.end(end === 'done' ? null : `Its lane ${end === 'fatal' ? 'died' : 'ended'} in it`, end !== 'done')
+      return end
+    } catch (thrown) {
+      recorded?.end(messageOf(thrown), false)
+      throw thrown
+    }
+  }
+
+  #runThere({ lane, job, plugin, name }: Place, of: JobTime): Promise<RunEnd> {
     const run = this.#nextRun++
     return new Promise((resolve, reject) => {
-      this.#runs.set(run, { lane, plugin, name, startedMs: steadyMs(), resolve, reject })
+      this.#runs.set(run, { lane, plugin, name, id: of.id, startedMs: steadyMs(), resolve, reject })
       lane.post({ type: 'job', run, job, of })
     })
   }
@@ -134,7 +197,7 @@ export class Jobs {
   }
 
   /** The lane for a job, and the job's number there: a responsive lane, and of those the one with the fewest requests. */
-  #placeFor(key: string): { lane: Lane; job: number; plugin: string; name: string } | null {
+  #placeFor(key: string): Place | null {
     let best: { lane: Lane; job: number } | undefined
     for (const lane of this.#options.lanes()) {
       const job = lane.manifest!.jobs.findIndex(({ plugin, name }) => keyOf(plugin, name) === key)
@@ -156,7 +219,7 @@ export class Jobs {
     const nowMs = steadyMs()
     return [...this.#runs.values()]
       .filter((run) => run.lane === lane)
-      .map(({ plugin, name, startedMs }) => ({ kind: 'job', name, plugin, id: null, for_ms: nowMs - startedMs }))
+      .map(({ plugin, name, id, startedMs }) => ({ kind: 'job', name, plugin, id, for_ms: nowMs - startedMs }))
   }
 
   /** The system's clock was set, or the machine was suspended. */
@@ -189,6 +252,27 @@ export class Jobs {
     return this.#clock.list()
   }
 
+  /** With what the options ask for. */
+  async listWith({ upcoming = false }: ListOptions = {}): Promise<JobInfo[]> {
+    if (!upcoming) return this.list()
+    return this.#clock.list(true, this.#clock.isRunning ? null : await this.#storedDue())
+  }
+
+  /** When the jobs are due that another process runs. */
+  async #storedDue(): Promise<ReadonlyMap<string, number | null> | null> {
+    const database = this.#options.database()
+    if (database === null) return null
+    try {
+      const rows = await database.query<{ name: string; due_ms: number | null }>(
+        'SELECT name, due_ms FROM heddle_job WHERE gone_ms IS NULL',
+      )
+      return new Map(rows.map(({ name, due_ms }) => [name, due_ms === null ? null : Number(due_ms)]))
+    } catch {
+      // The list says that it is not known.
+      return null
+    }
+  }
+
   /** Starts the clock, or the election of the process whose clock runs. All jobs of the primary have been added by now. */
   start(): void {
     const { enabled, isStored } = this.#options
@@ -197,6 +281,7 @@ export class Jobs {
     }
     if (!enabled) return
     if (!isStored()) return this.#clock.start()
+    this.#asks.start()
     this.#startedMs = Date.now()
     this.#clock.standBy()
     this.#election.start()
@@ -233,6 +318,7 @@ export class Jobs {
   }
 
   async stop(): Promise<void> {
+    await this.#asks.stop()
     await this.#clock.stop()
     await this.#election.stop()
   }

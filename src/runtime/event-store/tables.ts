@@ -15,6 +15,7 @@ import { DEAD_PLACE, DELIVERY_TABLES, RENAME_OLD, RUNNING_REPLAYS, takeOver } fr
  *   `cron` and `every` with `missed: 'skip'` are not written one by one: there `due_ms` is one of their times. `last_due_ms`: time of the
  *   last run written. `fence`: fence of the leader that placed it. `attempts`: number of starts of the due run.
  *   `as_of_ms`: time since which it has its current form. `gone_ms`: time since which it is not registered; null while it is.
+ * - `heddle_job_ask`: runs that a process asks of the one that runs the jobs, see job-asks.ts. `id`: of the run. `answer`: JSON, null until it is taken.
  * - `heddle_lease`: holders of exclusive work. The row `beat` belongs to the process that fires jobs: `holder` is its own random id,
  *   `identity` its location, as JSON. `fence` grows with each election.
  */
@@ -22,6 +23,8 @@ const JOB_TABLES = [
   `CREATE TABLE IF NOT EXISTS heddle_job (
     name TEXT PRIMARY KEY, spec TEXT NOT NULL, due_ms BIGINT, last_due_ms BIGINT, fence BIGINT NOT NULL,
     attempts INTEGER NOT NULL DEFAULT 0, as_of_ms BIGINT NOT NULL, gone_ms BIGINT)`,
+  `CREATE TABLE IF NOT EXISTS heddle_job_ask (
+    id TEXT PRIMARY KEY, job TEXT NOT NULL, asked_by TEXT NOT NULL, at_ms BIGINT NOT NULL, answer TEXT)`,
   `CREATE TABLE IF NOT EXISTS heddle_lease (
     name TEXT PRIMARY KEY, holder TEXT NOT NULL, identity TEXT NOT NULL, fence BIGINT NOT NULL, expires_ms BIGINT NOT NULL)`,
 ]

@@ -208,8 +208,6 @@ function keep<T>(list: T[], isKept: (each: T) => boolean): void {
   list.splice(0, list.length, ...list.filter(isKept))
 }
 
-const JOB: Work = { kind: 'job', requestId: null, eventId: null }
-
 /**
  * Runs a job once. It has no cause, so it begins a trace of its own while tracing is on.
  * @param origin null in the primary, which has no use for it: a context would cost all of its promises time
@@ -221,8 +219,14 @@ export async function runJob(
   origin: Origin | null,
 ): Promise<void> {
   if (tracing === null && origin === null) return void (await handler.call(owner.instance, run))
-  const attributes = { 'heddle.plugin': owner.name, 'heddle.job': name }
-  const span = tracing?.open(NO_TRACE_CONTEXT, `${owner.name}/${name}`, attributes, JOB) ?? null
+  const { id: key, askedBy } = run
+  const attributes = {
+    'heddle.plugin': owner.name,
+    'heddle.job': name,
+    ...(askedBy === null ? {} : { 'heddle.job.asked_by': askedBy }),
+  }
+  const work: Work = { kind: 'job', requestId: null, key, eventId: null, askedBy }
+  const span = tracing?.open(NO_TRACE_CONTEXT, `${owner.name}/${name}`, attributes, work) ?? null
   const cause = { eventId: null, requestId: null, trace: span, origin }
   try {
     await causality.run(cause, () => handler.call(owner.instance, run))

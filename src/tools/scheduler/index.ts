@@ -1,6 +1,13 @@
 // The tool `scheduler`.
 import type { Owner } from '../../contracts/common.ts'
-import type { JobHandler, JobOptions, Schedule, Scheduler } from '../../contracts/scheduler.ts'
+import type {
+  JobHandler,
+  JobOptions,
+  ListOptions,
+  RunNowOptions,
+  Schedule,
+  Scheduler,
+} from '../../contracts/scheduler.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
@@ -8,6 +15,7 @@ import { nextCronRun } from '../../core/schedule/cron.ts'
 
 const MIN_EVERY_MS = 10
 const MAX_NAME_CHARS = 200
+const ASKED_BY_MAX_CHARS = 200
 
 /** Checks jobs and registers them with the runtime; the primary runs them when they are due. */
 export default class SchedulerTool implements Tool {
@@ -47,12 +55,20 @@ export default class SchedulerTool implements Tool {
         if (Number.isNaN(atMs)) throw invalid(name, 'at wants a valid Date')
         add(name, { kind: 'at', atMs }, handler, options)
       },
-      list: () => this.#runtime.host.services.jobs(),
+      runNow: async (name, options = {}) => {
+        const { plugin = owner.name, askedBy = owner.name } = options satisfies RunNowOptions
+        for (const [what, value] of Object.entries({ name, plugin, askedBy })) {
+          if (isText(value, ASKED_BY_MAX_CHARS)) continue
+          throw invalid(name, `runNow wants ${what} to be a text of 1 to ${ASKED_BY_MAX_CHARS} characters`)
+        }
+        return this.#runtime.host.services.runJob(`${plugin}/${name}`, askedBy)
+      },
+      list: ({ upcoming = false }: ListOptions = {}) => this.#runtime.host.services.jobs({ upcoming }),
     }
   }
 
   #claim(owner: Owner, name: string): void {
-    if (typeof name !== 'string' || name.trim() === '' || name.length > MAX_NAME_CHARS) {
+    if (!isText(name, MAX_NAME_CHARS)) {
       throw invalid(name, `the name must have 1 to ${MAX_NAME_CHARS} characters`)
     }
     const names = this.#names.get(owner) ?? new Set()
@@ -60,6 +76,9 @@ export default class SchedulerTool implements Tool {
     this.#names.set(owner, names.add(name))
   }
 }
+
+const isText = (value: unknown, max: number): boolean =>
+  typeof value === 'string' && value.trim() !== '' && value.length <= max
 
 function checkZone(name: string, timeZone: unknown): void {
   if (timeZone === undefined) return

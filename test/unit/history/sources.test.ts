@@ -38,13 +38,13 @@ test('a place as black boxes show it is found, too', () => {
 })
 
 /** Records pieces of work that all take no time. */
-function recorder(share: number) {
+function recorder(share: number, now = { ms: 1000 }) {
   const written: HistoryEntry[] = []
   const parts = {
     thread: 0,
     keep: new Keep(share),
     payloads: null,
-    nowMs: () => 1000,
+    nowMs: () => now.ms,
     writer: { write: (make: () => HistoryEntry) => void written.push(make()) },
   }
   const run = (work: Work): void => new OpenWork(parts, null, 'shop.TidyOrders/tidy', 'shop.TidyOrders', work).end()
@@ -53,9 +53,29 @@ function recorder(share: number) {
 
 test('a sample has some runs of a job, each with an id of its own', () => {
   const { written, run } = recorder(0.5)
-  for (let n = 0; n < 60; n++) run({ kind: 'job', requestId: null, eventId: null })
+  for (let n = 0; n < 60; n++) run({ kind: 'job', requestId: null, key: `job_${n}`, eventId: null })
   assert.ok(written.length > 0 && written.length < 60, `${written.length} of 60`)
   const ids = written.map((entry) => entry.type === 'work' && entry.requestId)
   assert.equal(new Set(ids).size, ids.length)
   for (const id of ids) assert.match(String(id), /^job_/)
+})
+
+test('a sample has a run of each job in ten seconds, and every run that somebody asked for', () => {
+  const now = { ms: 1000 }
+  const { written, run } = recorder(0, now)
+  const job = (askedBy: string | null) => run({ kind: 'job', requestId: null, key: 'job_1', eventId: null, askedBy })
+  const kept = () => written.splice(0).length
+  for (let n = 0; n < 30; n++) job(null)
+  assert.equal(kept(), 1)
+  job('anna')
+  assert.deepEqual(
+    written.splice(0).map((entry) => entry.type === 'work' && entry.user),
+    ['anna'],
+  )
+  now.ms += 9_999
+  job(null)
+  assert.equal(kept(), 0)
+  now.ms += 1
+  job(null)
+  assert.equal(kept(), 1)
 })

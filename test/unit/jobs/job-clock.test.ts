@@ -8,6 +8,7 @@ import { until as waitUntil } from '../../support/until.ts'
 interface Run {
   key: string
   atMs: number
+  askedBy: string | null
 }
 
 /** @param obstacle what stands in the way of all jobs at the start */
@@ -25,8 +26,8 @@ function build(
     maxDeaths: 3,
     onRefused: () => {},
     obstacleTo: () => way.obstacle,
-    run: async (key) => {
-      runs.push({ key, atMs: Date.now() })
+    run: async (key, { askedBy }) => {
+      runs.push({ key, atMs: Date.now(), askedBy })
       return ((await work(key)) ?? 'done') as RunEnd
     },
     log: (level, message) => logs.push(`${level} ${message}`),
@@ -189,7 +190,7 @@ test('a key that is added again is the same job', async (t) => {
 
 test('a key that comes again with another interval takes it', async (t) => {
   const { clock, runs } = build(t)
-  clock.add('job', 'p', 'job', every(600_000))
+  clock.add('job', 'p', 'job', every(700_000))
   clock.start()
   clock.add('job', 'p', 'job', every(10))
   await until(() => runs.length >= 1)
@@ -388,4 +389,67 @@ test('a clock that is set back plans cron anew, and leaves intervals and dates',
   clock.replan()
   await until(() => runs.some(({ key }) => key === 'at') && runs.some(({ key }) => key === 'far'))
   assert.equal(runs.filter(({ key }) => key === 'far').length, 1, 'one run makes up for all')
+})
+
+test('runNow(): runs a job once more, and leaves the times of its schedule', async (t) => {
+  const { clock, runs } = build(t)
+  clock.add('a', 'p', 'a', every(60_000))
+  clock.add('b', 'p', 'b', cron('0 3 * * *'))
+  clock.start()
+  const before = clock.list().map(({ next_run }) => next_run)
+  await clock.runNow('a', { id: 'job_1', askedBy: 'anna' })
+  await clock.runNow('b', { id: 'job_2', askedBy: 'anna' })
+  assert.deepEqual(
+    runs.map(({ key, askedBy }) => [key, askedBy]),
+    [
+      ['a', 'anna'],
+      ['b', 'anna'],
+    ],
+  )
+  const after = clock.list()
+  for (const [n, { next_run }] of after.entries()) {
+    assert.ok(Math.abs(Date.parse(next_run!) - Date.parse(before[n]!)) <= 1, `${before[n]} became ${next_run}`)
+  }
+  assert.deepEqual(
+    after.map((job) => job.runs),
+    [1, 1],
+  )
+})
+
+test('runNow(): a date has had its run, and can be asked for again', async (t) => {
+  const { clock, runs } = build(t)
+  clock.add('job', 'p', 'job', at(Date.now() + 3_600_000))
+  clock.start()
+  await clock.runNow('job', { id: 'job_1', askedBy: 'anna' })
+  await until(() => !clock.list()[0]!.running)
+  assert.equal(clock.list()[0]!.next_run, null)
+  await clock.runNow('job', { id: 'job_2', askedBy: 'anna' })
+  assert.equal(runs.length, 2)
+})
+
+test('runNow(): is refused with the reason', async (t) => {
+  const { clock, runs, way } = build(t, () => new Promise((resolve) => setTimeout(resolve, 100, 'done')))
+  const ask = (key: string) => clock.runNow(key, { id: 'job_1', askedBy: 'anna' })
+  clock.add('job', 'p', 'job', every(60_000))
+  await assert.rejects(ask('job'), { code: 'JOB_NOT_STARTED', message: /this process does not run jobs now/ })
+  clock.start()
+  await assert.rejects(ask('other'), { code: 'JOB_UNKNOWN', message: /other/ })
+  way.obstacle = 'no lane that hosts it is up'
+  await assert.rejects(ask('job'), { code: 'JOB_NOT_STARTED', message: /no lane that hosts it is up/ })
+  way.obstacle = null
+  await ask('job')
+  await assert.rejects(ask('job'), { code: 'JOB_RUNNING', message: /Job job of p is running/ })
+  assert.equal(runs.length, 1)
+})
+
+test('list(): has the runs of the next hour where it is asked for them', (t) => {
+  const { clock } = build(t)
+  clock.add('job', 'p', 'job', every(700_000))
+  assert.equal(clock.list()[0]!.upcoming, undefined)
+  // Who runs it, and when, is not known yet.
+  assert.equal(clock.list(true)[0]!.upcoming, null)
+  clock.start()
+  const [job] = clock.list(true)
+  assert.equal(job!.upcoming!.count, 5)
+  assert.equal(job!.upcoming!.runs[0], job!.next_run)
 })

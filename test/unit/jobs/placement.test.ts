@@ -115,6 +115,7 @@ test('a job goes to a lane whose loop turns, and to one that stands still only w
     isPaused: () => false,
     database: () => null,
     isStored: () => false,
+    replica: 'one',
     log: () => {},
   })
   t.after(() => jobs.stop())

@@ -59,6 +59,7 @@ function jobsOf(t: TestContext): Jobs {
     isPaused: () => false,
     database: () => null,
     isStored: () => false,
+    replica: 'one',
     log: () => {},
   })
   t.after(() => jobs.stop())

@@ -1,0 +1,112 @@
+// Jobs as people see them: when they run next, and what came of their last runs.
+import { HeddleError, type JobInfo, type RequestSummary, type Tools, type WorkPart } from '#heddle'
+
+/** Jobs whose last run is looked up. */
+const LAST_RUNS_MAX = 500
+/** Lines of one run that are shown: the first ones. */
+const LINES_MAX = 200
+
+type Sources = Pick<Tools, 'registry' | 'scheduler'>
+
+export interface RunReport {
+  /** `job_…`: all that it did is under `/system/requests/<id>`. */
+  id: string
+  /** ISO 8601 UTC. */
+  began_at: string
+  /** Null: it has not ended, or its process died before. */
+  duration_ms: number | null
+  /** `failed`: it threw, its lane ended, or something that it caused has failed. `unfinished`: its process died. */
+  outcome: 'running' | 'done' | 'failed' | 'unfinished'
+  error: string | null
+  thread: 'primary' | number | null
+  /** REPLICA_ID of the process. */
+  replica: string
+  /** Null: it ran by its schedule. */
+  asked_by: string | null
+}
+
+export interface RunWithLogs extends RunReport {
+  logs: { at: string; level: string; message: string; fields?: Record<string, unknown> }[]
+  logs_left_out: number
+}
+
+export interface JobReport extends JobInfo {
+  /** `<plugin>/<name>`, by which the other routes know it. */
+  job: string
+  /** Whose clocks a cron expression means; null for other schedules. */
+  time_zone: string | null
+  /** Null: none is kept. */
+  last_run: RunReport | null
+}
+
+export interface JobsReport {
+  /** False: nothing is kept of runs. */
+  has_history: boolean
+  jobs: JobReport[]
+}
+
+/** All jobs, by plugin and name. */
+export async function jobsReport({ registry, scheduler }: Sources): Promise<JobsReport> {
+  const jobs = [...(await scheduler.list({ upcoming: true }))].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
+  const asked = jobs.slice(0, LAST_RUNS_MAX).map((job) => registry.getRequests({ job: nameOf(job), limit: 1 }))
+  const last = await Promise.all(asked).catch(nullIfOff)
+  return {
+    has_history: last !== null,
+    jobs: jobs.map((job, n) => {
+      const run = last?.[n]?.[0]
+      const { schedule } = job
+      return {
+        job: nameOf(job),
+        ...job,
+        time_zone: schedule.kind === 'cron' ? (schedule.timeZone ?? 'UTC') : null,
+        last_run: run === undefined ? null : runReport(run),
+      }
+    }),
+  }
+}
+
+/** The last runs of a job, newest first, each with what it has logged. Null where no history is kept. */
+export async function runsOf({ registry }: Sources, job: string, limit: number): Promise<RunWithLogs[] | null> {
+  const runs = await registry.getRequests({ job, limit }).catch(nullIfOff)
+  if (runs === null) return null
+  return Promise.all(
+    runs.map(async (run) => {
+      const detail = await registry.getRequest(run.id)
+      const own = detail?.parts.find((part): part is WorkPart => part.type === 'work' && part.requestId === run.id)
+      const lines = own?.calls.filter(({ tool }) => tool === 'logger') ?? []
+      return {
+        ...runReport(run),
+        logs: lines.slice(0, LINES_MAX).map((line) => logLine(own!, line)),
+        // Calls beyond the bound of the history may have been lines, too.
+        logs_left_out: Math.max(0, lines.length - LINES_MAX) + (own?.callsLeftOut ?? 0),
+      }
+    }),
+  )
+}
+
+const nameOf = ({ plugin, name }: JobInfo): string => `${plugin}/${name}`
+
+type Line = WorkPart['calls'][number]
+
+function logLine({ atMs }: WorkPart, { method, fromMs, message = '', fields }: Line): RunWithLogs['logs'][number] {
+  const at = new Date(atMs + fromMs).toISOString()
+  return { at, level: method.toUpperCase(), message, ...(fields !== undefined && { fields }) }
+}
+
+function runReport({ id, at_ms, duration_ms, state, failed, error, lane, replica, user }: RequestSummary): RunReport {
+  return {
+    id,
+    began_at: new Date(at_ms).toISOString(),
+    duration_ms,
+    outcome: state === 'open' ? 'running' : state === 'unfinished' ? 'unfinished' : failed ? 'failed' : 'done',
+    error,
+    thread: lane === -1 ? 'primary' : lane,
+    replica,
+    asked_by: user,
+  }
+}
+
+function nullIfOff(error: unknown): null {
+  if (error instanceof HeddleError && error.code === 'HISTORY_OFF') return null
+  throw error
+}
