@@ -9,7 +9,19 @@ import { SHIPPED } from '../support/shipped-domains.ts'
 import { until } from '../support/until.ts'
 
 const DOMAINS = [SHIPPED, fileURLToPath(new URL('../rooms/dashboard/fixtures', import.meta.url))]
-const SECTIONS = ['requests', 'plugins', 'charts', 'events', 'topology', 'tools', 'lanes', 'logs', 'letters', 'lint']
+const SECTIONS = [
+  'requests',
+  'plugins',
+  'jobs',
+  'charts',
+  'events',
+  'topology',
+  'tools',
+  'lanes',
+  'logs',
+  'letters',
+  'lint',
+]
 const SECRET = 'correct horse battery'
 
 // Code that runs in the page is text here, since Node's types do not apply there.

@@ -94,7 +94,7 @@ export async function callOnLetters(page, button, { about, path, method, body, d
 }
 
 /** @returns why it was refused, or null; and what was answered */
-async function answerOf(path, method, body) {
+export async function answerOf(path, method, body) {
   try {
     const json = { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
     const response = await fetch(path, { method, ...(body === undefined ? {} : json) })

@@ -4,6 +4,7 @@ import { Connection } from './connection.js'
 import { LETTERS_SHOWN_MAX, LettersView } from './dead-letters.js'
 import { EventsView } from './events.js'
 import { Figures } from './figures.js'
+import { JobsView } from './jobs.js'
 import { LanesView } from './lanes.js'
 import { LintView } from './lint.js'
 import { html, nothing, render } from './lit-html.js'
@@ -59,6 +60,7 @@ const page = {
 const views = {
   requests: new RequestsView(page),
   plugins: new PluginsView(page),
+  jobs: new JobsView(page),
   charts: new ChartsView(page),
   events: new EventsView(page),
   topology: new TopologyView(page),

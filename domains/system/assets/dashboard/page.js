@@ -13,6 +13,9 @@ export const addressOfEvent = (id) => `/system/dashboard?event=${encodeURICompon
 /** The address of a dead letter. */
 export const addressOfLetter = (id) => `/system/dashboard?letter=${encodeURIComponent(id)}#letters`
 
+/** The address of a job with its runs. @param job `<plugin>/<name>` */
+export const addressOfJob = (job) => `/system/dashboard?job=${encodeURIComponent(job)}#jobs`
+
 /** The address of the black box of a lane that died. @param at when, as the box has it */
 export const addressOfDeath = (at) => `/system/dashboard?death=${encodeURIComponent(at)}#lanes`
 

@@ -1,4 +1,5 @@
 import { ago, clockSeconds, count, duration, plural, rate } from './format.js'
+import { scheduleText } from './jobs.js'
 import { html, nothing } from './lit-html.js'
 import { addressOfSearch } from './page.js'
 import { empty } from './parts.js'
@@ -178,12 +179,6 @@ function handlerRow(handler, { to, slowest, hasBefore }) {
 
 /** When a job runs, by whose clocks, and when next. */
 function jobText({ schedule, next_run: next, fires_here: isHere, running }) {
-  const { kind, expression, timeZone = 'UTC', everyMs, atMs } = schedule
-  const when = {
-    cron: `${expression} ${timeZone}`,
-    every: `every ${duration(everyMs)}`,
-    at: atMs === undefined ? '' : new Date(atMs).toISOString(),
-  }
   const state = !isHere
     ? 'in another process, or not at all'
     : running
@@ -191,7 +186,7 @@ function jobText({ schedule, next_run: next, fires_here: isHere, running }) {
       : next === null
         ? 'does not run again'
         : `next ${clockSeconds(next)}`
-  return `${when[kind]} · ${state}`
+  return `${scheduleText(schedule)} · ${state}`
 }
 
 /** Of p50: a single slow call moves p95. */
