@@ -1,5 +1,5 @@
 // Jobs as people see them: when they run next, and what came of their last runs.
-import { HeddleError, type JobInfo, type RequestSummary, type Tools, type WorkPart } from '#heddle'
+import { HeddleError, type JobInfo, type RequestSummary, type StartedRun, type Tools, type WorkPart } from '#heddle'
 
 /** Jobs whose last run is looked up. */
 const LAST_RUNS_MAX = 500
@@ -63,6 +63,13 @@ export async function jobsReport({ registry, scheduler }: Sources): Promise<Jobs
       }
     }),
   }
+}
+
+/** Begins a run of a job. @param job `<plugin>/<name>` @throws JOB_UNKNOWN, JOB_RUNNING, JOB_NOT_STARTED */
+export function runNow(scheduler: Tools['scheduler'], job: string, askedBy: string): Promise<StartedRun> {
+  // The name of a plugin has no slash.
+  const at = job.indexOf('/')
+  return scheduler.runNow(job.slice(at + 1), { plugin: job.slice(0, Math.max(0, at)), askedBy })
 }
 
 /** The last runs of a job, newest first, each with what it has logged. Null where no history is kept. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { HeddleError, HttpError, plugin } from '#heddle'
-import { jobsReport, runsOf } from '../job-reports.ts'
+import { jobsReport, runNow, runsOf } from '../job-reports.ts'
 import { tellOperatorAct } from '../operator-acts.ts'
 
 /** Runs that are shown, unless `limit` says otherwise. */
@@ -60,10 +60,9 @@ export default plugin(
         description: 'Once, in the process that runs the jobs. It answers when the run has begun, with its id.',
       },
       async ({ job }, context) => {
-        const at = job.indexOf('/')
         const askedBy = `${context.operator ?? 'anyone'} from ${context.ip}`
         try {
-          const data = await scheduler.runNow(job.slice(at + 1), { plugin: job.slice(0, at), askedBy })
+          const data = await runNow(scheduler, job, askedBy)
           await tellOperatorAct({ event_bus, logger }, { action: 'job.run', target: job }, context)
           return { success: true as const, data }
         } catch (error) {

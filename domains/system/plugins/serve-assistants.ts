@@ -1,10 +1,13 @@
 import { answerAssistant, HttpError, type LogLine, type ProcessView, plugin, type Tools } from '#heddle'
 import { apiInfo } from '../api-info.ts'
 import { domainsDirsOf, isProduction } from '../configuration.ts'
+import { jobsReport, runNow, runsOf } from '../job-reports.ts'
 import { lintReport } from '../lint-report.ts'
 
 /** Log lines that are kept for assistants. */
 const LOG_LINES_MAX = 500
+/** Runs of a job that an assistant is shown. */
+const JOB_RUNS_MAX = 10
 /** Hosts to listen on that are no address to send to. */
 const ANY_HOST = new Set(['0.0.0.0', '::'])
 
@@ -19,7 +22,7 @@ const options = {
 
 /** `/system/mcp`: what coding assistants see of the process, and do in it, by the Model Context Protocol. */
 export default plugin(
-  ({ config, event_bus, http, logger, registry }) => {
+  ({ config, event_bus, http, logger, registry, scheduler }) => {
     const mode = config.get('SYSTEM_MCP', { default: 'read' })
     if (!['off', 'read', 'write'].includes(mode)) throw new Error('SYSTEM_MCP: expected off, read or write')
     if (mode === 'off') return
@@ -57,6 +60,13 @@ export default plugin(
         registry,
         bus: event_bus,
         logs,
+        jobs: (job) =>
+          job === undefined ? jobsReport({ registry, scheduler }) : runsOf({ registry, scheduler }, job, JOB_RUNS_MAX),
+        runJob: async (job) => {
+          const run = await runNow(scheduler, job, 'an assistant')
+          logger.info('An assistant has run a job', { job, id: run.id })
+          return run
+        },
         lint: () => lintReport({ config, event_bus, registry }),
         mayWrite: mode === 'write',
         url: addressOf(config, asked),

@@ -31,6 +31,10 @@ export interface ProcessView {
   /** The newest last. */
   logs: readonly LogLine[]
   lint(): Promise<LintReport>
+  /** All jobs with their next runs; of one job `<plugin>/<name>` its last runs with what they have logged, null where no history is kept. */
+  jobs(job?: string): Promise<unknown>
+  /** Begins a run of a job. @returns its id, for `why` */
+  runJob(job: string): Promise<{ id: string }>
 }
 
 /** Between two looks: lanes report what is in flight ten times a second. */
@@ -256,6 +260,22 @@ export const TOOLS: Readonly<Record<string, AssistantTool>> = {
     async call(view, { event, payload }) {
       if (!view.mayWrite) throw new ToolFault(READ_ONLY)
       return { id: await view.bus.publish(event as string, payload) }
+    },
+  },
+  jobs: {
+    description:
+      'The jobs (cron, intervals, dates): when each runs next, in the next hour, and what came of its last run. With a job: its last runs with what they have logged.',
+    input: { job: z.string().optional().describe('<plugin>/<name>, as in the list') },
+    call: (view, { job }) => view.jobs(job),
+  },
+  run_job: {
+    description:
+      'Runs a job now, and gives the id of the run, which is for `why`. Only where the process lets assistants write.',
+    input: { job: z.string().describe('<plugin>/<name>, as `jobs` lists them') },
+    writes: true,
+    async call(view, { job }) {
+      if (!view.mayWrite) throw new ToolFault(READ_ONLY)
+      return view.runJob(job)
     },
   },
   await_idle: {

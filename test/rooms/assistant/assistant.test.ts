@@ -11,7 +11,8 @@ import { spawnHeddle, startHeddle } from '../../support/heddle.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 
-const TOOLS = 'await_idle call_endpoint contracts find_requests lane_deaths lint logs publish_event trace why'
+const TOOLS =
+  'await_idle call_endpoint contracts find_requests jobs lane_deaths lint logs publish_event run_job trace why'
 
 /** What the tests use of the SDK's own client. */
 interface AssistantClient {
@@ -179,6 +180,7 @@ test('an assistant finds an endless loop and sees that its mend works', { skip }
   await t.test('it may look and change nothing, and is told what it asks wrongly', async () => {
     assert.match(await assistant.refusal('call_endpoint', { method: 'POST', path: '/users' }), /SYSTEM_MCP=write/)
     assert.match(await assistant.refusal('publish_event', { event: 'a.b', payload: {} }), /SYSTEM_MCP=write/)
+    assert.match(await assistant.refusal('run_job', { job: 'users.SummarizeDay/daily-summary' }), /SYSTEM_MCP=write/)
     assert.match(await assistant.refusal('why', { request: 'req_nobody' }), /Nothing is kept of req_nobody/)
     assert.match(await assistant.refusal('call_endpoint', { path: 'http://example.com/' }), /path/)
     assert.match(await assistant.refusal('logs', { since: 'yesterday' }), /is no time/)
@@ -208,6 +210,11 @@ test('in production an assistant needs the token; told to, it writes', { skip },
   await assistant.use('await_idle')
   const [tree] = await assistant.use('trace', { id: request_id })
   assert.deepEqual([tree.event, tree.children[0].event], ['user.created', 'welcome.sent'])
+  const job = 'users.SummarizeDay/daily-summary'
+  assert.match((await assistant.use('run_job', { job })).id, /^job_/)
+  const { jobs } = await assistant.use('jobs')
+  assert.equal(jobs.find((each: { job: string }) => each.job === job).runs, 1)
+  assert.match(await assistant.refusal('run_job', { job: 'none' }), /JOB_|plugin/)
   const { id } = await assistant.use('publish_event', { event: 'welcome.sent', payload: { user_id: 'u1' } })
   assert.match(id, /^evt_/)
   assert.match(
