@@ -14,6 +14,9 @@ const query = z.object({ job, limit: z.coerce.number().int().min(1).max(100).def
 const body = z.object({ job })
 const response = z.object({ success: z.literal(true), data: z.object({ id: z.string(), replica: z.string() }) })
 
+/** Statuses by the code of the scheduler. */
+const REFUSALS: Readonly<Record<string, number>> = { JOB_UNKNOWN: 404, JOB_RUNNING: 409, JOB_NOT_STARTED: 503 }
+
 const tags = ['system']
 
 /** Lists the jobs with their next runs and their last one, shows what came of the last runs, and runs one now. */
@@ -66,8 +69,10 @@ export default plugin(
           await tellOperatorAct({ event_bus, logger }, { action: 'job.run', target: job }, context)
           return { success: true as const, data }
         } catch (error) {
-          if (!(error instanceof HeddleError) || !error.code.startsWith('JOB_')) throw error
-          throw new HttpError(error.status, error.message, { code: error.code })
+          const status = error instanceof HeddleError ? REFUSALS[error.code] : undefined
+          if (status === undefined) throw error
+          const { code, message } = error as HeddleError
+          throw new HttpError(status, message, { code })
         }
       },
     )

@@ -100,8 +100,8 @@ export const CATALOGUE = {
   AUTH_REVOCATIONS_FULL: [503, 'Too many tokens are revoked'],
   AUTH_ABANDONED: [503, 'The request was over before its password was hashed', 'caller'],
   SCHEDULER_INVALID: [500, 'A job is not valid', 'caller'],
-  JOB_UNKNOWN: [404, 'There is no such job', 'caller'],
-  JOB_RUNNING: [409, 'The job is running', 'caller'],
+  JOB_UNKNOWN: [500, 'There is no such job', 'caller'],
+  JOB_RUNNING: [500, 'The job is running', 'caller'],
   JOB_NOT_STARTED: [503, 'The job cannot run now', 'caller'],
   // history
   HISTORY_OFF: [404, 'No history of requests is kept: start the process with HISTORY_ENABLED=true'],

@@ -1,7 +1,7 @@
 // The thread of one plugin: a runtime without lanes.
 import type { Payload } from '../../contracts/events.ts'
 import type { LogLevel } from '../../contracts/logger.ts'
-import type { JobDefinition } from '../../contracts/scheduler.ts'
+import type { JobDefinition, StartedRun } from '../../contracts/scheduler.ts'
 import type { ProcessServices, Tools } from '../../contracts/tool.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -16,12 +16,15 @@ import { PrimaryBus } from '../../primary/events/primary-bus.ts'
 import { Health } from '../../primary/health/health.ts'
 import { Listener } from '../../primary/http/listener.ts'
 import { Routing, routeInfo } from '../../primary/http/routes.ts'
+import { newRunId, unknownJob } from '../../primary/jobs/job-clock.ts'
 import { Jobs } from '../../primary/jobs/jobs.ts'
 import type { Log } from '../../primary/logging/process-log.ts'
 import { keptRequests, PrimaryHost } from '../../primary/tools/tool-host.ts'
 import { type StoreDatabase, storeDatabaseOf } from '../../runtime/event-store/database.ts'
 import { prepareTables } from '../../runtime/event-store/tables.ts'
 import { isMeant } from '../../runtime/events/cancelling.ts'
+import { runJob } from '../../runtime/host/host.ts'
+import { RunningJob } from '../../runtime/host/running-job.ts'
 import type { ToolFolder } from '../../runtime/kernel/discover.ts'
 import type { PluginClass } from '../../runtime/kernel/plugin.ts'
 import { createSharedMemories, ThreadKernel } from '../../runtime/kernel/thread.ts'
@@ -99,7 +102,7 @@ export class PluginThread {
       counters: () => [],
       routeList: () => routing.table.list().map(routeInfo),
       jobs: (options) => this.#clock.listWith(options),
-      runJob: (key, askedBy) => this.#clock.runNow(key, askedBy),
+      runJob: (key, askedBy) => this.#runNow(key, askedBy),
       // A test looks at the plugin itself.
       ...keptRequests(() => null),
     }
@@ -185,6 +188,18 @@ export class PluginThread {
     await this.#kernel.plugins.ready()
     this.#clock.start()
     return { port, instance }
+  }
+
+  /** Jobs never run by schedule here: who asks for a run gets it. */
+  async #runNow(key: string, askedBy: string): Promise<StartedRun> {
+    const job = this.jobs.find(({ owner, name }) => `${owner.name}/${name}` === key)
+    if (job === undefined) throw unknownJob(key)
+    const id = newRunId()
+    const run = new RunningJob(job.name, { id, askedBy, due: new Date(), attempt: 1, fence: 0 })
+    void runJob(job, run, null, null).catch((error) =>
+      this.#log('ERROR', `Job ${job.name} of ${job.owner.name} failed: ${messageOf(error)}`, 'scheduler'),
+    )
+    return { id, replica: this.#kernel.settings.replicaId }
   }
 
   async stop(): Promise<void> {

@@ -7,8 +7,8 @@ import type { DeadLetter } from '../../contracts/event-bus.ts'
 import type { EventName, Published } from '../../contracts/events.ts'
 import type { JobInfo, JobTime } from '../../contracts/scheduler.ts'
 import type { Tools } from '../../contracts/tool.ts'
-import { timeOrderedId } from '../../core/causality/ids.ts'
 import { copyEnvironment, loadSettings, prepareEnvironment } from '../../core/config/load.ts'
+import { newRunId } from '../../primary/jobs/job-clock.ts'
 import { RunningJob } from '../../runtime/host/running-job.ts'
 import { activeTools, type ToolFolder, toolNameOf } from '../../runtime/kernel/discover.ts'
 import type { PluginClass } from '../../runtime/kernel/plugin.ts'
@@ -91,7 +91,7 @@ export class PluginApp<P extends object = object> extends TestApp<PublishedEvent
         `There is no job ${name}; there are: ${this.#thread.jobs.map((each) => each.name).join(', ') || 'none'}`,
       )
     }
-    const time: JobTime = { id: `job_${timeOrderedId()}`, askedBy: null, due: new Date(), attempt: 1, fence: 0, ...run }
+    const time: JobTime = { id: newRunId(), askedBy: null, due: new Date(), attempt: 1, fence: 0, ...run }
     await job.handler.call(job.owner.instance, new RunningJob(name, time))
   }
 

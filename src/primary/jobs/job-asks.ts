@@ -14,7 +14,7 @@ export const ANSWER_MS = 5000
 const TAKEN_MS = 10_000
 /** How often it looks for the answer, milliseconds. */
 const POLL_MS = 100
-/** Asks of processes that have ended are removed after this time, milliseconds. */
+/** Asks of processes that have ended are removed after this time, milliseconds, and looked for as often. */
 const STALE_MS = 60_000
 /** Maximum asks taken in one look. */
 const TAKE_MAX = 20
@@ -26,7 +26,6 @@ interface AskRow {
   id: string
   job: string
   asked_by: string
-  age_ms: number
 }
 
 /**
@@ -34,7 +33,12 @@ interface AskRow {
  * @returns its REPLICA_ID
  * @throws what it answers, JOB_NOT_STARTED if no process has taken the ask in time, DbError
  */
-export async function askForRun(database: StoreDatabase, key: string, { id, askedBy }: Asked): Promise<string> {
+export async function askForRun(
+  database: StoreDatabase,
+  key: string,
+  { id, askedBy }: Asked,
+  { answerMs = ANSWER_MS, takenMs = TAKEN_MS } = {},
+): Promise<string> {
   await database.execute(
     `INSERT INTO heddle_job_ask (id, job, asked_by, at_ms) VALUES ($1, $2, $3, ${CLOCK_MS[database.dialect]})`,
     [id, key, askedBy],
@@ -52,12 +56,12 @@ export async function askForRun(database: StoreDatabase, key: string, { id, aske
       throw fromWire(answer.error)
     }
     const waitedMs = steadyMs() - askedMs
-    if (answer !== null && waitedMs >= TAKEN_MS) {
+    if (answer !== null && waitedMs >= takenMs) {
       throw notStarted(key, 'the process that runs the jobs has taken the request and does not answer: see the history')
     }
     // It must not run when nobody expects it any more.
-    if (answer === null && waitedMs >= ANSWER_MS && (row === null || (await withdraw(database, id)))) {
-      throw notStarted(key, `no process has taken the request within ${ANSWER_MS / 1000} s`)
+    if (answer === null && waitedMs >= answerMs && (row === null || (await withdraw(database, id)))) {
+      throw notStarted(key, `no process has taken the request within ${answerMs / 1000} s`)
     }
   }
 }
@@ -81,6 +85,7 @@ export interface AskedRunsOptions {
 export class AskedRuns {
   readonly #options: AskedRunsOptions
   readonly #task = new RepeatingTask(() => this.#look())
+  #sweptMs = Number.NEGATIVE_INFINITY
 
   constructor(options: AskedRunsOptions) {
     this.#options = options
@@ -97,14 +102,15 @@ export class AskedRuns {
   async #look(): Promise<number> {
     const database = this.#options.database()
     if (database === null) return LOOK_MS
+    const now = CLOCK_MS[database.dialect]
     try {
       const asks = await database.query<AskRow>(
-        `SELECT id, job, asked_by, ${CLOCK_MS[database.dialect]} - at_ms AS age_ms FROM heddle_job_ask ORDER BY at_ms LIMIT ${TAKE_MAX}`,
+        `SELECT id, job, asked_by FROM heddle_job_ask WHERE answer IS NULL AND at_ms > ${now} - ${ANSWER_MS} ORDER BY at_ms LIMIT ${TAKE_MAX}`,
       )
-      for (const ask of asks) {
-        if (Number(ask.age_ms) > STALE_MS) {
-          await database.execute('DELETE FROM heddle_job_ask WHERE id = $1', [ask.id])
-        } else if (Number(ask.age_ms) < ANSWER_MS) await this.#serve(database, ask)
+      for (const ask of asks) await this.#serve(database, ask)
+      if (steadyMs() - this.#sweptMs >= STALE_MS) {
+        await database.execute(`DELETE FROM heddle_job_ask WHERE at_ms < ${now} - ${STALE_MS}`)
+        this.#sweptMs = steadyMs()
       }
     } catch (error) {
       // Whoever has asked is told that nobody has taken it.

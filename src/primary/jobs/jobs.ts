@@ -318,8 +318,10 @@ export class Jobs {
   }
 
   async stop(): Promise<void> {
+    // A run that waits for the database gives up when the clock stops.
+    const ended = this.#clock.stop()
     await this.#asks.stop()
-    await this.#clock.stop()
+    await ended
     await this.#election.stop()
   }
 }

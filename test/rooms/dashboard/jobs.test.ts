@@ -17,7 +17,9 @@ export default plugin(({ scheduler, logger }) => {
 `
 const OUTSIDE = `[...document.querySelectorAll('td, th')].filter((cell) => cell.getBoundingClientRect().right > innerWidth).length`
 
-test('the page shows when jobs run next, runs one now, and shows what it has logged', { timeout: 120_000 }, async (t) => {
+test('the page shows when jobs run next, runs one now, and shows what it has logged', {
+  timeout: 120_000,
+}, async (t) => {
   const chromium = await browser(t)
   if (chromium === null) return
   const folder = await folderOf(t, { 'bakery/plugins/count-loaves.ts': JOBS })
@@ -29,8 +31,12 @@ test('the page shows when jobs run next, runs one now, and shows what it has log
   const row = (name: string) => page.locator('.view.jobs tbody tr', { hasText: name })
 
   await row('nightly').getByText('0 3 * * * Europe/Vienna').waitFor()
-  await row('second').getByText(/3,[56]\d\d in the next hour/).waitFor()
-  await row('second').getByText(/done in/).waitFor()
+  await row('second')
+    .getByText(/3,[56]\d\d in the next hour/)
+    .waitFor()
+  await row('second')
+    .getByText(/done in/)
+    .waitFor()
 
   // By keyboard, and asked once.
   await row('nightly').locator('button').focus()
@@ -38,7 +44,9 @@ test('the page shows when jobs run next, runs one now, and shows what it has log
   await row('nightly').getByText('Run it now?').waitFor()
   await page.keyboard.press('Enter')
   await page.getByText(/bakery\.CountLoaves\/nightly: begun in process/).waitFor()
-  await row('nightly').getByText(/done in/).waitFor()
+  await row('nightly')
+    .getByText(/done in/)
+    .waitFor()
 
   await row('nightly').locator('a').click()
   const detail = page.locator('.job-detail')
@@ -54,7 +62,6 @@ test('the page shows when jobs run next, runs one now, and shows what it has log
   await detail.getByText('no flour').waitFor()
 
   await page.setViewportSize({ width: 400, height: 800 })
-  if (process.env['PICTURES'] !== undefined) await page.screenshot({ path: process.env['PICTURES'], fullPage: true })
   assert.equal(await page.evaluate(OUTSIDE), 0)
   assert.deepEqual(complaints, [])
 })

@@ -61,6 +61,12 @@ export function deedsOf(isFile: boolean): Record<string, Deeds> {
       huge: `INSERT INTO heddle_job SELECT 'strange' || n, '{}', 1, NULL, 1, 0, 1, NULL FROM ${many}`,
       undone: "DELETE FROM heddle_job WHERE name LIKE 'strange%'",
     },
+    heddle_job_ask: {
+      malformed: `INSERT INTO heddle_job_ask VALUES ('strange', '', '', ${odd}, NULL), ('stranger', '', '', ${odd}, '{')`,
+      foreign: "INSERT INTO heddle_job_ask VALUES ('strange', 'others.Plugin/job', 'others', 1, NULL)",
+      huge: `INSERT INTO heddle_job_ask SELECT 'strange' || n, 'others.Plugin/job', 'others', 1, NULL FROM ${many}`,
+      undone: "DELETE FROM heddle_job_ask WHERE id LIKE 'strange%'",
+    },
     heddle_lease: {
       malformed: `UPDATE heddle_lease SET identity = '{', expires_ms = ${odd}`,
       foreign: "UPDATE heddle_lease SET holder = 'others', expires_ms = 9000000000000, fence = fence + 1",

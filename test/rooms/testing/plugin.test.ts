@@ -117,6 +117,9 @@ test('a plugin without a domain has variables, jobs, streams and a log, and is s
   )
   await app.runJob('nightly', { attempt: 2 })
   assert.ok(app.logs.some(({ message }) => message === 'worked, attempt 2'))
+  const { id } = await app.tools.scheduler.runNow('nightly', { plugin: 'test.Odd' })
+  assert.match(id, /^job_/)
+  assert.ok(app.logs.some(({ message }) => message === 'worked, attempt 1'))
   await assert.rejects(app.runJob('daily'), /There is no job daily; there are: nightly/)
 
   await app.stop()
