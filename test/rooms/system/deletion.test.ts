@@ -12,6 +12,7 @@ const WORKS: Record<string, (heddle: Heddle) => Promise<boolean>> = {
   'list-traces': (heddle) => answers(heddle, '/system/traces/flat'),
   'log-in': (heddle) => answers(heddle, '/system/login'),
   'manage-dead-letters': (heddle) => answers(heddle, '/system/dead-letters'),
+  'manage-jobs': (heddle) => answers(heddle, '/system/jobs'),
   'monitor-deliveries': async (heddle) =>
     heddle.logs.some(({ identity, msg }) => identity === 'system.MonitorDeliveries' && msg.includes('probe.doomed')),
   'publish-event': async (heddle) => (await heddle.post('/system/events/publish')).status !== 404,
