@@ -35,6 +35,8 @@ const CHANGES: readonly (readonly [method: string, path: string, done: number])[
   // Without a payload.
   ['PUT', '/system/dead-letters/none', 422],
   ['DELETE', '/system/dead-letters/none', 404],
+  // Without a job.
+  ['POST', '/system/jobs/run', 422],
   // Without an event.
   ['POST', '/system/events/publish', 422],
 ]
