@@ -88,6 +88,7 @@ export type {
   JobOptions,
   JobRun,
   ListOptions,
+  NotedRun,
   RunNowOptions,
   Scheduler,
   StartedRun,

@@ -1,5 +1,13 @@
 // Jobs as people see them: when they run next, and what came of their last runs.
-import { HeddleError, type JobInfo, type RequestSummary, type StartedRun, type Tools, type WorkPart } from '#heddle'
+import {
+  HeddleError,
+  type JobInfo,
+  type NotedRun,
+  type RequestSummary,
+  type StartedRun,
+  type Tools,
+  type WorkPart,
+} from '#heddle'
 
 /** Jobs whose last run is looked up. */
 const LAST_RUNS_MAX = 500
@@ -8,35 +16,19 @@ const LINES_MAX = 200
 
 type Sources = Pick<Tools, 'registry' | 'scheduler'>
 
-export interface RunReport {
-  /** `job_…`: all that it did is under `/system/requests/<id>`. */
-  id: string
-  /** ISO 8601 UTC. */
-  began_at: string
-  /** Null: it has not ended, or its process died before. */
-  duration_ms: number | null
-  /** `failed`: it threw, its lane ended, or something that it caused has failed. `unfinished`: its process died. */
-  outcome: 'running' | 'done' | 'failed' | 'unfinished'
-  error: string | null
-  thread: 'primary' | number | null
-  /** REPLICA_ID of the process. */
-  replica: string
-  /** Null: it ran by its schedule. */
-  asked_by: string | null
-}
-
-export interface RunWithLogs extends RunReport {
-  logs: { at: string; level: string; message: string; fields?: Record<string, unknown> }[]
+export interface RunWithLogs extends NotedRun {
+  /** Null: they are in the history of the process that ran it, which this one cannot read. */
+  logs: { at: string; level: string; message: string; fields?: Record<string, unknown> }[] | null
   logs_left_out: number
 }
 
-export interface JobReport extends JobInfo {
+export interface JobReport extends Omit<JobInfo, 'noted'> {
   /** `<plugin>/<name>`, by which the other routes know it. */
   job: string
   /** Whose clocks a cron expression means; null for other schedules. */
   time_zone: string | null
   /** Null: none is kept. */
-  last_run: RunReport | null
+  last_run: NotedRun | null
 }
 
 export interface JobsReport {
@@ -47,19 +39,20 @@ export interface JobsReport {
 
 /** All jobs, by plugin and name. */
 export async function jobsReport({ registry, scheduler }: Sources): Promise<JobsReport> {
-  const jobs = [...(await scheduler.list({ upcoming: true }))].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
+  const jobs = [...(await scheduler.list({ upcoming: true, noted: true }))].sort((a, b) =>
+    nameOf(a) < nameOf(b) ? -1 : 1,
+  )
   const asked = jobs.slice(0, LAST_RUNS_MAX).map((job) => registry.getRequests({ job: nameOf(job), limit: 1 }))
   const last = await Promise.all(asked).catch(nullIfOff)
   return {
     has_history: last !== null,
-    jobs: jobs.map((job, n) => {
-      const run = last?.[n]?.[0]
+    jobs: jobs.map(({ noted = [], ...job }, n) => {
       const { schedule } = job
       return {
         job: nameOf(job),
         ...job,
         time_zone: schedule.kind === 'cron' ? (schedule.timeZone ?? 'UTC') : null,
-        last_run: run === undefined ? null : runReport(run),
+        last_run: merged((last?.[n] ?? []).map(runReport), noted)[0] ?? null,
       }
     }),
   }
@@ -72,10 +65,32 @@ export function runNow(scheduler: Tools['scheduler'], job: string, askedBy: stri
   return scheduler.runNow(job.slice(at + 1), { plugin: job.slice(0, Math.max(0, at)), askedBy })
 }
 
-/** The last runs of a job, newest first, each with what it has logged. Null where no history is kept. */
-export async function runsOf({ registry }: Sources, job: string, limit: number): Promise<RunWithLogs[] | null> {
-  const runs = await registry.getRequests({ job, limit }).catch(nullIfOff)
-  if (runs === null) return null
+/** The last runs of a job, newest first, each with what it has logged. Null where no history is kept, and nobody has noted one. */
+export async function runsOf(
+  { registry, scheduler }: Sources,
+  job: string,
+  limit: number,
+): Promise<RunWithLogs[] | null> {
+  const [runs, jobs] = await Promise.all([
+    registry.getRequests({ job, limit }).catch(nullIfOff),
+    scheduler.list({ noted: true }),
+  ])
+  const noted = jobs.find((each) => nameOf(each) === job)?.noted ?? []
+  if (runs === null && noted.length === 0) return null
+  const bare = noted.map((run) => ({ ...run, logs: null, logs_left_out: 0 }))
+  return merged<RunWithLogs>(await withLogs(registry, runs ?? []), bare).slice(0, limit)
+}
+
+/** The runs of the history, and those that only the database knows of, newest first. */
+function merged<Run extends NotedRun>(kept: readonly Run[], noted: readonly Run[]): Run[] {
+  const known = new Set(kept.map(({ id }) => id))
+  return [...kept, ...noted.filter(({ id }) => !known.has(id))].sort(newestFirst)
+}
+
+const newestFirst = (a: NotedRun, b: NotedRun): number =>
+  a.began_at < b.began_at ? 1 : a.began_at > b.began_at ? -1 : 0
+
+function withLogs(registry: Tools['registry'], runs: readonly RequestSummary[]): Promise<RunWithLogs[]> {
   return Promise.all(
     runs.map(async (run) => {
       const detail = await registry.getRequest(run.id)
@@ -95,12 +110,15 @@ const nameOf = ({ plugin, name }: JobInfo): string => `${plugin}/${name}`
 
 type Line = WorkPart['calls'][number]
 
-function logLine({ atMs }: WorkPart, { method, fromMs, message = '', fields }: Line): RunWithLogs['logs'][number] {
+function logLine(
+  { atMs }: WorkPart,
+  { method, fromMs, message = '', fields }: Line,
+): NonNullable<RunWithLogs['logs']>[number] {
   const at = new Date(atMs + fromMs).toISOString()
   return { at, level: method.toUpperCase(), message, ...(fields !== undefined && { fields }) }
 }
 
-function runReport({ id, at_ms, duration_ms, state, failed, error, lane, replica, user }: RequestSummary): RunReport {
+function runReport({ id, at_ms, duration_ms, state, failed, error, lane, replica, user }: RequestSummary): NotedRun {
   return {
     id,
     began_at: new Date(at_ms).toISOString(),

@@ -79,6 +79,26 @@ export interface JobInfo {
   running: boolean
   /** With `list({ upcoming: true })`. Null where only the process that runs the jobs knows it, and cannot be asked. */
   upcoming?: UpcomingRuns | null
+  /** With `list({ noted: true })`: the last 10 runs, newest first, whichever process ran them. Empty but on PostgreSQL. */
+  noted?: NotedRun[]
+}
+
+/** A run as all processes on a PostgreSQL database see it. What it did is in the history of its process. */
+export interface NotedRun {
+  /** `job_…` */
+  id: string
+  /** ISO 8601 UTC. */
+  began_at: string
+  /** Null: it has not ended, or its process died before. */
+  duration_ms: number | null
+  /** `unfinished`: its process died, or another process was elected. */
+  outcome: 'running' | 'done' | 'failed' | 'unfinished'
+  error: string | null
+  thread: 'primary' | number | null
+  /** REPLICA_ID of the process. */
+  replica: string
+  /** Null: it ran by its schedule. */
+  asked_by: string | null
 }
 
 /** The runs of a job in the next hour. ISO 8601 UTC. */
@@ -95,6 +115,8 @@ export interface UpcomingRuns {
 export interface ListOptions {
   /** With the runs of the next hour. Default: false. */
   upcoming?: boolean
+  /** With the last runs in all processes on the database. Default: false. */
+  noted?: boolean
 }
 
 export interface RunNowOptions {

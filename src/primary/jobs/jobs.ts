@@ -1,7 +1,7 @@
 // The jobs of the process: which there are, and the thread in which each runs.
 import type { LostReason } from '../../contracts/event-bus.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
-import type { JobDefinition, JobInfo, JobTime, ListOptions, StartedRun } from '../../contracts/scheduler.ts'
+import type { JobDefinition, JobInfo, JobTime, ListOptions, NotedRun, StartedRun } from '../../contracts/scheduler.ts'
 import type { CodeTracing, RunsRecorder } from '../../contracts/tracing.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
@@ -21,6 +21,7 @@ import {
   type RunEnd,
   unknownJob,
 } from './job-clock.ts'
+import { NotedRuns, readNoted } from './noted-runs.ts'
 import { LeaderElection, StoredJobs } from './stored-jobs.ts'
 
 /** A lane for a job, and the job's number there. */
@@ -63,6 +64,8 @@ export class Jobs {
   readonly #asks: AskedRuns
   readonly #options: JobsOptions
   #store: StoredJobs | null = null
+  /** Null on a file, and while another process runs the jobs. */
+  #noted: NotedRuns | null = null
   #startedMs = 0
   readonly #local = new Map<string, JobDefinition>()
   /** In lanes. */
@@ -90,6 +93,7 @@ export class Jobs {
       onElected: (...elected) => this.#lead(...elected),
       onLost: () => {
         this.#clock.standBy()
+        this.#noted = null
         this.lose('moved')
       },
       log,
@@ -156,13 +160,24 @@ export class Jobs {
 
   /** Tells the history of a run that goes on for long, and of the end of one whose thread cannot tell. */
   async #recorded(plugin: string, name: string, lane: number, of: JobTime, work: Promise<RunEnd>): Promise<RunEnd> {
-    const recorded = this.history?.begin({ id: of.id, askedBy: of.askedBy, plugin, name, lane })
+    const { id, askedBy } = of
+    const recorded = this.history?.begin({ id, askedBy, plugin, name, lane })
+    const noted = this.#noted?.begin(keyOf(plugin, name), {
+      id,
+      asked_by: askedBy,
+      thread: lane < 0 ? 'primary' : lane,
+      replica: this.#options.replica,
+    })
+    const over = (error: string | null, isCutOff: boolean): void => {
+      recorded?.end(error, isCutOff)
+      noted?.(error)
+    }
     try {
       const end = await work
-      recorded?.end(end === 'done' ? null : `Its lane ${end === 'fatal' ? 'died' : 'ended'} in it`, end !== 'done')
+      over(end === 'done' ? null : `Its lane ${end === 'fatal' ? 'died' : 'ended'} in it`, end !== 'done')
       return end
     } catch (thrown) {
-      recorded?.end(messageOf(thrown), false)
+      over(messageOf(thrown), false)
       throw thrown
     }
   }
@@ -253,9 +268,25 @@ export class Jobs {
   }
 
   /** With what the options ask for. */
-  async listWith({ upcoming = false }: ListOptions = {}): Promise<JobInfo[]> {
-    if (!upcoming) return this.list()
-    return this.#clock.list(true, this.#clock.isRunning ? null : await this.#storedDue())
+  async listWith({ upcoming = false, noted = false }: ListOptions = {}): Promise<JobInfo[]> {
+    const [due, runs] = await Promise.all([
+      upcoming && !this.#clock.isRunning ? this.#storedDue() : null,
+      noted ? this.#notedRuns() : null,
+    ])
+    const jobs = this.#clock.list(upcoming, due)
+    return runs === null ? jobs : jobs.map((job) => ({ ...job, noted: runs.get(keyOf(job.plugin, job.name)) ?? [] }))
+  }
+
+  async #notedRuns(): Promise<ReadonlyMap<string, NotedRun[]>> {
+    const database = this.#options.database()
+    // The runs of the file's one process are in its history.
+    if (database?.dialect !== 'postgres') return new Map()
+    try {
+      return await readNoted(database)
+    } catch {
+      // The health of the database says so.
+      return new Map()
+    }
   }
 
   /** When the jobs are due that another process runs. */
@@ -300,6 +331,9 @@ export class Jobs {
     })
     await store.open()
     if (database.dialect === 'postgres') {
+      const noted = new NotedRuns({ database, fence, log })
+      await noted.open()
+      this.#noted = noted
       log('INFO', `This process runs the jobs of all that share the database, until it ends (fence ${fence})`)
     }
     this.#store = store
@@ -322,6 +356,7 @@ export class Jobs {
     const ended = this.#clock.stop()
     await this.#asks.stop()
     await ended
+    await this.#noted?.stop()
     await this.#election.stop()
   }
 }

@@ -198,7 +198,9 @@ export class StoredJobs {
         `DELETE FROM heddle_job WHERE name = $1 AND fence <= $2 AND gone_ms < ${this.#now} - ${KEPT_MS}`,
         [key, this.fence],
       )
-      if (rowCount > 0) this.#known.delete(key)
+      if (rowCount === 0) continue
+      await database.execute('DELETE FROM heddle_job_run WHERE job = $1', [key])
+      this.#known.delete(key)
     }
   }
 }

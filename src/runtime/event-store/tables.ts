@@ -16,6 +16,7 @@ import { DEAD_PLACE, DELIVERY_TABLES, RENAME_OLD, RUNNING_REPLAYS, takeOver } fr
  *   last run written. `fence`: fence of the leader that placed it. `attempts`: number of starts of the due run.
  *   `as_of_ms`: time since which it has its current form. `gone_ms`: time since which it is not registered; null while it is.
  * - `heddle_job_ask`: runs that a process asks of the one that runs the jobs, see job-asks.ts. `id`: of the run. `answer`: JSON, null until it is taken.
+ * - `heddle_job_run`: the last runs of each job as JSON, on a server, see noted-runs.ts.
  * - `heddle_lease`: holders of exclusive work. The row `beat` belongs to the process that fires jobs: `holder` is its own random id,
  *   `identity` its location, as JSON. `fence` grows with each election.
  */
@@ -25,6 +26,8 @@ const JOB_TABLES = [
     attempts INTEGER NOT NULL DEFAULT 0, as_of_ms BIGINT NOT NULL, gone_ms BIGINT)`,
   `CREATE TABLE IF NOT EXISTS heddle_job_ask (
     id TEXT PRIMARY KEY, job TEXT NOT NULL, asked_by TEXT NOT NULL, at_ms BIGINT NOT NULL, answer TEXT)`,
+  `CREATE TABLE IF NOT EXISTS heddle_job_run (
+    job TEXT PRIMARY KEY, fence BIGINT NOT NULL, runs TEXT NOT NULL)`,
   `CREATE TABLE IF NOT EXISTS heddle_lease (
     name TEXT PRIMARY KEY, holder TEXT NOT NULL, identity TEXT NOT NULL, fence BIGINT NOT NULL, expires_ms BIGINT NOT NULL)`,
 ]

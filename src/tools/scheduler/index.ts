@@ -63,7 +63,8 @@ export default class SchedulerTool implements Tool {
         }
         return this.#runtime.host.services.runJob(`${plugin}/${name}`, askedBy)
       },
-      list: ({ upcoming = false }: ListOptions = {}) => this.#runtime.host.services.jobs({ upcoming }),
+      list: ({ upcoming = false, noted = false }: ListOptions = {}) =>
+        this.#runtime.host.services.jobs({ upcoming, noted }),
     }
   }
 

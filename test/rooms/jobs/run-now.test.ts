@@ -6,7 +6,7 @@ import { temporaryFolder } from '../../support/folder.ts'
 import type { Heddle } from '../../support/heddle.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
-import { onPostgres, onSqlite, type StoreMaker } from '../event-store/databases.ts'
+import { kill, onPostgres, onSqlite, type StoreMaker } from '../event-store/databases.ts'
 import { stageOf } from './stored-jobs.ts'
 
 const TIMEOUT = { timeout: 180_000 }
@@ -63,13 +63,16 @@ async function started(heddle: Heddle, name: string): Promise<string> {
   return body.data.id
 }
 
-/** Processes with one history, that of the jobs first. Null where there is no such server. */
-async function stagedOn(t: TestContext, storeOf: StoreMaker, replicas: readonly string[]) {
+/** Processes that share histories. Null where there is no such server. */
+async function stagedOn(t: TestContext, storeOf: StoreMaker, replicas: readonly string[], histories = 1) {
   const stage = await stageOf(t, storeOf, JOBS, [SHIPPED])
   if (stage === null) return null
-  const env = { HISTORY_ENABLED: 'true', HISTORY_PATH: join(temporaryFolder(t), 'history.db') }
+  const folder = temporaryFolder(t)
   const all: Heddle[] = []
-  for (const replica of replicas) all.push(await stage.start({ ...env, REPLICA_ID: replica }))
+  for (const [n, replica] of replicas.entries()) {
+    const env = { HISTORY_ENABLED: 'true', HISTORY_PATH: join(folder, `history-${n % histories}.db`) }
+    all.push(await stage.start({ ...env, REPLICA_ID: replica }))
+  }
   const placed = `SELECT name FROM heddle_job WHERE name LIKE '${WORK}/%'`
   await until(async () => (await stage.store.rows(placed)).length === 6, 'stored jobs')
   const fires = await until(async () => {
@@ -102,14 +105,14 @@ async function runsOnEither(t: TestContext, storeOf: StoreMaker, replicas: reado
     assert.deepEqual([last.outcome, last.error], ['done', null])
     assert.deepEqual([last.replica, last.thread, last.asked_by], [name, 0, 'anyone from 127.0.0.1'])
     assert.deepEqual(
-      last.logs.map(({ level, message }) => [level, message]),
+      last.logs!.map(({ level, message }) => [level, message]),
       [
         ['INFO', 'The report begins'],
         ['WARNING', 'The report is late'],
       ],
     )
-    assert.deepEqual(last.logs[0]!.fields, { id: last.id, askedBy: last.asked_by })
-    assert.ok(last.logs.every(({ at }) => at >= last.began_at))
+    assert.deepEqual(last.logs![0]!.fields, { id: last.id, askedBy: last.asked_by })
+    assert.ok(last.logs!.every(({ at }) => at >= last.began_at))
   }
   assert.equal((await stage.runs('report')).length, 2)
   assert.equal((await runsOf(other, 'report')).length, 2)
@@ -161,3 +164,24 @@ test('run now: one of two processes runs the job, whichever is asked, on Postgre
 )
 
 test('run now: the process runs the job, on a file', TIMEOUT, (t) => runsOnEither(t, (own) => onSqlite(own), ['one']))
+
+test('a process with a history of its own knows the last runs, and which process ran them', TIMEOUT, async (t) => {
+  const found = await stagedOn(t, (own) => onPostgres(own), ['one', 'two'], 2)
+  if (found === null) return
+  const { leader, other, name } = found
+  const broken = await started(other, 'broken')
+  const failed = await ended(other, 'broken', broken)
+  assert.deepEqual([failed.outcome, failed.error, failed.replica, failed.thread], ['failed', 'no paper', name, 0])
+  assert.equal(failed.asked_by, 'anyone from 127.0.0.1')
+  // Its logs are in the other history.
+  assert.equal(failed.logs, null)
+  assert.deepEqual((await ended(leader, 'broken', broken)).logs, [])
+  assert.equal((await jobsOf(other)).broken!.last_run!.id, broken)
+
+  const slow = await started(other, 'slow')
+  await until(async () => (await runsOf(other, 'slow'))[0]?.outcome === 'running', 'the run')
+  await kill(leader)
+  await until(async () => (await jobsOf(other)).often!.fires_here, 'the next election', 60_000)
+  assert.equal((await ended(other, 'slow', slow)).outcome, 'unfinished')
+  assert.notEqual((await run(other, 'broken')).body.data.replica, name)
+})

@@ -67,6 +67,12 @@ export function deedsOf(isFile: boolean): Record<string, Deeds> {
       huge: `INSERT INTO heddle_job_ask SELECT 'strange' || n, 'others.Plugin/job', 'others', 1, NULL FROM ${many}`,
       undone: "DELETE FROM heddle_job_ask WHERE id LIKE 'strange%'",
     },
+    heddle_job_run: {
+      malformed: "INSERT INTO heddle_job_run VALUES ('strange', -1, '{')",
+      foreign: 'INSERT INTO heddle_job_run VALUES (\'strange\', 1, \'[null, {"id": "job_strange"}]\')',
+      huge: `INSERT INTO heddle_job_run SELECT 'strange' || n, 1, ${textOf(isFile, 4096)} FROM ${many}`,
+      undone: "DELETE FROM heddle_job_run WHERE job LIKE 'strange%'",
+    },
     heddle_lease: {
       malformed: `UPDATE heddle_lease SET identity = '{', expires_ms = ${odd}`,
       foreign: "UPDATE heddle_lease SET holder = 'others', expires_ms = 9000000000000, fence = fence + 1",

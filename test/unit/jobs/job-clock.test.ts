@@ -453,3 +453,25 @@ test('list(): has the runs of the next hour where it is asked for them', (t) => 
   assert.equal(job!.upcoming!.count, 5)
   assert.equal(job!.upcoming!.runs[0], job!.next_run)
 })
+
+for (const [night, from, expected] of [
+  ['when clocks go forward', '2026-03-29T00:00:00Z', ['2026-03-29T01:00:00.000Z', '2026-03-30T00:30:00.000Z']],
+  ['when clocks go back', '2026-10-24T23:00:00Z', ['2026-10-25T00:30:00.000Z', '2026-10-26T01:30:00.000Z']],
+] as const) {
+  test(`a job at 02:30 in Vienna runs once in the night ${night}`, async (t) => {
+    t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.parse(from) })
+    const { clock, runs } = build(t)
+    clock.add('job', 'p', 'job', { kind: 'cron', expression: '30 2 * * *', timeZone: 'Europe/Vienna' })
+    clock.start()
+    // The clock sleeps for a minute at most, and lets the run before end.
+    for (let minute = 0; minute < 27 * 60; minute++) {
+      t.mock.timers.tick(60_000)
+      await Promise.resolve()
+      await Promise.resolve()
+    }
+    assert.deepEqual(
+      runs.map(({ atMs }) => new Date(atMs).toISOString()),
+      expected,
+    )
+  })
+}

@@ -168,15 +168,17 @@ function runEntry(run) {
   const { id, error, thread, replica, asked_by: askedBy, logs, logs_left_out: leftOut } = run
   const where = thread === null ? '' : thread === 'primary' ? ', primary' : `, lane ${thread}`
   return html`<li>
-    <p>${outcomeOf(run)} <span class="muted">process ${replica}${where} · ${askedBy === null ? 'by its schedule' : `asked for by ${askedBy}`}</span> ${linkToRequest(id, 'all that it did')}</p>
+    <p>${outcomeOf(run)} <span class="muted">process ${replica}${where} · ${askedBy === null ? 'by its schedule' : `asked for by ${askedBy}`}</span> ${logs === null ? nothing : linkToRequest(id, 'all that it did')}</p>
     ${error === null ? nothing : html`<code class="wrap is-bad">${error}</code>`}
     ${
-      logs.length === 0
-        ? nothing
-        : html`<ol class="run-logs">${logs.map(
-            ({ at, level, message }) =>
-              html`<li data-tone=${TONES[level] ?? nothing}><span class="muted">${clock(at)} ${level}</span> <span class="log-message">${message}</span></li>`,
-          )}</ol>`
+      logs === null
+        ? html`<p class="note">What it did and logged is in the history of that process.</p>`
+        : logs.length === 0
+          ? nothing
+          : html`<ol class="run-logs">${logs.map(
+              ({ at, level, message }) =>
+                html`<li data-tone=${TONES[level] ?? nothing}><span class="muted">${clock(at)} ${level}</span> <span class="log-message">${message}</span></li>`,
+            )}</ol>`
     }
     ${leftOut > 0 ? html`<p class="note">${plural(leftOut, 'further call')} left out.</p>` : nothing}
   </li>`
