@@ -39,7 +39,7 @@ export interface RequestSummary {
   at_ms: number
   /** Until it was answered. Null: it is open, or its process died before. */
   duration_ms: number | null
-  /** `ended`; `open`; or `unfinished`: its process died before it was answered. */
+  /** `ended`; `open`; or `unfinished`: its process died before it was answered, or the job had ended. */
   state: 'ended' | 'open' | 'unfinished'
   /** Null for a job, and before there is an answer. 0: the client was gone. */
   status: number | null

@@ -145,7 +145,9 @@ function summaryOf({ ms, seen_ms: seenMs, run, ...row }: Row, beganWith: string 
     failed: row.failed === 1 || (!isEnded && !isAlive),
     error:
       row.error ??
-      (isEnded || isAlive ? null : `The process ended before it ${row.kind === 'job' ? 'ended' : 'was answered'}`),
+      (isEnded || isAlive
+        ? null
+        : `The process ended before ${row.kind === 'job' ? 'the run did' : 'it was answered'}`),
   }
 }
 

@@ -32,7 +32,9 @@ export function whyOf(request: RequestDetail, folders: readonly string[]): Why |
   }
   const attempt = works.find(({ error }) => error !== undefined)
   if (attempt !== undefined) return failed(attempt, `failed in attempt ${attempt.attempt ?? 1}`, folders)
-  if (request.state === 'unfinished') return said('The process ended before it was answered', null)
+  if (request.state === 'unfinished') {
+    return said(`The process ended before ${request.kind === 'job' ? 'the run did' : 'it was answered'}`, null)
+  }
   if (request.status !== null && request.status >= 500) {
     const what = request.plugin === '' ? 'The runtime' : `The runtime, for ${request.plugin},`
     return said(`${what} answered with ${request.status}`, null)

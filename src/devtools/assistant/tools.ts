@@ -370,8 +370,9 @@ function reasonsOf(request: RequestDetail): string[] {
     else if (part.type === 'work') reasons.push(...workReasons(part))
     else if (part.isGivenUp) reasons.push(`${part.group} gave up ${part.event}: it is a dead letter`)
   }
-  if (request.state === 'unfinished') reasons.push('The process ended before it was answered')
-  const { status, error } = request
+  const { status, error, kind } = request
+  if (request.state === 'unfinished')
+    reasons.push(`The process ended before ${kind === 'job' ? 'the run did' : 'it was answered'}`)
   if (reasons.length === 0 && request.failed) reasons.push(error ?? `It was answered with ${status}`)
   if (reasons.length === 0 && status !== null && status >= 400) {
     reasons.push(`It was refused with ${status}: no code failed; the answer says why`)

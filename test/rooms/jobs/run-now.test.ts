@@ -185,3 +185,28 @@ test('a process with a history of its own knows the last runs, and which process
   assert.equal((await ended(other, 'slow', slow)).outcome, 'unfinished')
   assert.notEqual((await run(other, 'broken')).body.data.replica, name)
 })
+
+test(
+  'a run that a killed process had begun is unfinished, and without a scheduler nobody runs the job',
+  TIMEOUT,
+  async (t) => {
+    const stage = await stageOf(t, (own) => onSqlite(own), JOBS, [SHIPPED])
+    const env = { HISTORY_ENABLED: 'true', HISTORY_PATH: join(temporaryFolder(t), 'history.db') }
+    const first = await stage!.start(env)
+    await until(async () => (await jobsOf(first)).slow!.fires_here, 'the election')
+    const id = await until(async () => {
+      const { status, body } = await run(first, 'slow')
+      return status === 202 ? (body.data.id as string) : null
+    }, 'the run')
+    await until(async () => (await runsOf(first, 'slow'))[0]?.outcome === 'running', 'the run in the history')
+    await kill(first)
+
+    const next = await stage!.start({ ...env, SCHEDULER_ENABLED: 'false' })
+    const unfinished = await ended(next, 'slow', id)
+    assert.deepEqual([unfinished.outcome, unfinished.error], ['unfinished', 'The process ended before the run did'])
+    const refused = await run(next, 'broken')
+    assert.equal(refused.status, 503)
+    assert.match(refused.body.error, /work\.Work\/broken was not started: no process has taken the request within 5 s/)
+    assert.deepEqual(await stage!.store.rows('SELECT id FROM heddle_job_ask'), [])
+  },
+)
