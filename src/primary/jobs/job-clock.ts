@@ -20,6 +20,9 @@ const PLACE_AGAIN_MS = 2000
 /** How a run ended that did not throw: `cut-off` when its thread was ended, `fatal` when its thread died and the job may be the cause. */
 export type RunEnd = 'done' | 'cut-off' | 'fatal'
 
+/** Told once whether a run has begun: null, or why it has not. */
+type Begun = (fault: string | null) => void
+
 /** A run that another process may have: it has not begun here. */
 const UNCLAIMED = 'unclaimed'
 
@@ -189,15 +192,22 @@ export class JobClock {
     }
     const obstacle = this.#obstacleNow(key, job)
     if (obstacle !== null) throw notStarted(nameOf(job), obstacle)
-    if (job.schedule.kind === 'at') {
+    const { schedule, dueMs } = job
+    if (schedule.kind === 'at') {
       // This is its run, and what comes after one that it has had begins anew.
-      if (job.dueMs === null) job.attempts = 0
+      if (dueMs === null) job.attempts = 0
       clearTimeout(job.timer)
       job.dueMs = null
       job.obstacle = null
     }
-    const hasBegun = await new Promise((resolve) => this.#fire(key, job, nowFor(job.schedule), asked, resolve))
-    if (!hasBegun) throw notStarted(nameOf(job), 'another process runs the jobs now')
+    const fault = await new Promise<string | null>((resolve) => this.#fire(key, job, nowFor(schedule), asked, resolve))
+    if (fault === null) return
+    if (schedule.kind === 'at' && this.#status === 'started' && job.dueMs === null && job.schedule === schedule) {
+      // It is due when it was.
+      job.dueMs = dueMs
+      this.#sleep(key, job)
+    }
+    throw notStarted(nameOf(job), fault)
   }
 
   #obstacleNow(key: string, job: Job): string | null {
@@ -321,12 +331,13 @@ export class JobClock {
     if (isDate || obstacle !== STILL_GOING) job.obstacle = obstacle
   }
 
-  /** @param dueMs on the job's own clock @param asked null for a run by its schedule @param begun is told whether it has begun */
-  #fire(key: string, job: Job, dueMs: number, asked: Asked | null = null, begun = (_is: boolean): void => {}): void {
+  /** @param dueMs on the job's own clock @param asked null for a run by its schedule @param begun is told why it has not begun, or null */
+  #fire(key: string, job: Job, dueMs: number, asked: Asked | null = null, begun: Begun = () => {}): void {
     const dueAtMs = wallMs(job, dueMs)
     job.running = this.#run(key, job, dueAtMs, asked, begun).then((end) => {
       job.running = undefined
-      if (end === UNCLAIMED) begun(false)
+      // Of a claim that has failed it was told why.
+      if (end === UNCLAIMED) begun('another process runs the jobs now')
       if (!job.isWanted) this.#jobs.delete(key)
       else if (end === UNCLAIMED) return
       else if (end !== 'done') this.#lost(key, job, dueAtMs, end)
@@ -338,7 +349,7 @@ export class JobClock {
     job: Job,
     dueAtMs: number,
     asked: Asked | null,
-    begun: (is: boolean) => void,
+    begun: Begun,
   ): Promise<RunEnd | typeof UNCLAIMED> {
     const { schedule } = job
     const store = this.#store
@@ -346,7 +357,15 @@ export class JobClock {
     if (store !== null) {
       const nextMs = job.dueMs === null ? null : wallMs(job, job.dueMs)
       const claim = { dueMs: dueAtMs, nextMs, attempt }
-      const isOurs = await this.#insist(job, store, () => store.claim(key, job, claim))
+      const ask = (): Promise<boolean> => store.claim(key, job, claim)
+      let isOurs: boolean
+      try {
+        // What somebody has asked for runs now, or not at all.
+        isOurs = asked === null ? await this.#insist(job, store, ask) : await ask()
+      } catch (error) {
+        begun(`the database does not answer: ${messageOf(error)}`)
+        return UNCLAIMED
+      }
       if (!isOurs) {
         if (this.#isLed(store)) this.#options.onRefused()
         return UNCLAIMED
@@ -356,7 +375,7 @@ export class JobClock {
     job.runs++
     const { id, askedBy } = asked ?? { id: newRunId(), askedBy: null }
     const run = this.#runOnce(key, job, { id, askedBy, due: new Date(dueAtMs), attempt, fence: store?.fence ?? 0 })
-    begun(true)
+    begun(null)
     const end = await run
     if (store !== null && schedule.kind === 'at' && end === 'done')
       await this.#insist(job, store, () => store.done(key))

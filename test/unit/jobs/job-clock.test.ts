@@ -442,6 +442,34 @@ test('runNow(): is refused with the reason', async (t) => {
   assert.equal(runs.length, 1)
 })
 
+test('runNow(): what cannot be claimed does not run later, and a date keeps its time', async (t) => {
+  const { clock, runs } = build(t)
+  const dueMs = Date.now() + 3_600_000
+  const answers: (boolean | Error)[] = [new Error('the server is gone'), false, true]
+  clock.add('job', 'p', 'job', at(dueMs))
+  clock.start({
+    fence: 1,
+    place: async () => ({ dueMs, attempts: 0 }),
+    claim: async () => {
+      const answer = answers.shift()!
+      if (answer instanceof Error) throw answer
+      return answer
+    },
+    waits: async () => {},
+    done: async () => {},
+  })
+  await until(() => clock.list()[0]!.next_run !== null)
+  const ask = () => clock.runNow('job', { id: 'job_1', askedBy: 'anna' })
+  await assert.rejects(ask(), { code: 'JOB_NOT_STARTED', message: /the database does not answer: the server is gone/ })
+  assert.equal(clock.list()[0]!.next_run, new Date(dueMs).toISOString())
+  await assert.rejects(ask(), { code: 'JOB_NOT_STARTED', message: /another process runs the jobs now/ })
+  assert.equal(clock.list()[0]!.next_run, new Date(dueMs).toISOString())
+  assert.deepEqual(runs, [])
+  await ask()
+  assert.equal(runs.length, 1)
+  assert.equal(clock.list()[0]!.next_run, null)
+})
+
 test('list(): has the runs of the next hour where it is asked for them', (t) => {
   const { clock } = build(t)
   clock.add('job', 'p', 'job', every(700_000))
