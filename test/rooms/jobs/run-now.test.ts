@@ -4,9 +4,10 @@ import { type TestContext, test } from 'node:test'
 import type { JobReport, RunWithLogs } from '../../../domains/system/job-reports.ts'
 import { temporaryFolder } from '../../support/folder.ts'
 import type { Heddle } from '../../support/heddle.ts'
+import { pgBouncerServer } from '../../support/servers/pgbouncer.ts'
 import { SHIPPED } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
-import { kill, onPostgres, onSqlite, type StoreMaker } from '../event-store/databases.ts'
+import { kill, type LogStore, onPostgres, onSqlite, type StoreMaker } from '../event-store/databases.ts'
 import { stageOf } from './stored-jobs.ts'
 
 const TIMEOUT = { timeout: 180_000 }
@@ -161,6 +162,18 @@ async function runsOnEither(t: TestContext, storeOf: StoreMaker, replicas: reado
 
 test('run now: one of two processes runs the job, whichever is asked, on PostgreSQL', TIMEOUT, (t) =>
   runsOnEither(t, (own) => onPostgres(own), ['one', 'two']),
+)
+
+/** Behind a pooler that gives each transaction a session. */
+async function pooled(t: TestContext): Promise<LogStore | null> {
+  const store = await onPostgres(t)
+  const pooler = store && (await pgBouncerServer(t, store.server!, 'transaction'))
+  if (store === null || pooler === null) return null
+  return { ...store, start: (env) => store.start({ ...pooler.env, RDB_POOLER: 'transaction', ...env }) }
+}
+
+test('run now: one of two processes runs the job, whichever is asked, behind a pooler', TIMEOUT, (t) =>
+  runsOnEither(t, pooled, ['one', 'two']),
 )
 
 test('run now: the process runs the job, on a file', TIMEOUT, (t) => runsOnEither(t, (own) => onSqlite(own), ['one']))
