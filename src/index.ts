@@ -8,10 +8,15 @@ export type {
   DeadLetter,
   DeadLetterFilter,
   DeliveryFailure,
+  DeliveryPage,
+  DeliveryPageOptions,
   EventBus,
   EventMeta,
   EventRecord,
   LostReason,
+  Queue,
+  QueuedDelivery,
+  ReplayPreview,
   TopologyEntry,
 } from './contracts/event-bus.ts'
 export type {

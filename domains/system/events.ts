@@ -71,11 +71,15 @@ const contracts = {
       'dead_letter.replay_many',
       'dead_letter.edit',
       'dead_letter.delete',
+      'delivery.run',
+      'event.cancel',
       'event.publish',
       'job.run',
+      'queue.pause',
+      'queue.resume',
       'reload',
     ]),
-    /** What it was done to: the id of a dead letter, the name of an event or a job. */
+    /** What it was done to: the id of a dead letter or an event, the name of an event or a job, with its subscriber for a queue. */
     target: z.string().nullable(),
     by: z.enum(['token', 'read-token', 'anyone', 'signal']),
     /** Of the client; null for a signal. */

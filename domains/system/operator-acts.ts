@@ -1,6 +1,11 @@
 import type { HttpContext, Tools } from '#heddle'
 
-export type OperatorAct = 'event.publish' | 'job.run' | `dead_letter.${'replay' | 'replay_many' | 'edit' | 'delete'}`
+export type OperatorAct =
+  | `event.${'publish' | 'cancel'}`
+  | `dead_letter.${'replay' | 'replay_many' | 'edit' | 'delete'}`
+  | `queue.${'pause' | 'resume'}`
+  | 'delivery.run'
+  | 'job.run'
 
 /** Tells who did what from outside: in the log, and as the event `runtime.operator.acted`. */
 export async function tellOperatorAct(

@@ -90,6 +90,97 @@ export interface Cancelled {
   running: number
 }
 
+/** What waits for one subscriber of one event: over all processes that share a database, else in this one. */
+export interface Queue {
+  event: string
+  /** `<plugin>.<function>`, or the group. */
+  subscriber: string
+  /** False while no process has the subscriber: its stored events wait seven days for it. */
+  subscribed: boolean
+  /** Since when it is paused, ISO 8601 UTC; null: it is not. */
+  paused: string | null
+  /** They may begin, or wait for their key. */
+  waiting: number
+  running: number
+  /** Delayed, or put off. */
+  later: number
+  /** They have failed, and wait for the next attempt. */
+  retrying: number
+  /** Keys that wait for a dead letter: their events are among `waiting`. */
+  blocked_keys: number
+  dead: number
+  /** Which of these numbers are larger than they say: each is counted up to 10,000, with more than 20 queues to fewer. */
+  more: ('waiting' | 'later' | 'retrying' | 'blocked_keys')[]
+  /** When `waiting` is one of `more`: how many, as far as that can be told without counting; null: it cannot. */
+  waiting_estimate: number | null
+  /** Since when the first of them waits, ISO 8601 UTC; null: none waits. */
+  oldest_at: string | null
+  /** Published, and ended, in the last minute. */
+  in_per_minute: number
+  out_per_minute: number
+  /** Until none waits, at the rates of the last minute; null: it does not get shorter, or its length is not known. */
+  empty_in_ms: number | null
+}
+
+/** Which subscriber's deliveries are listed. */
+export interface DeliveryPageOptions {
+  event: EventName
+  /** Its group, if it has one. */
+  subscriber: string
+  /** `waiting` are in their order, `later` and `retrying` by their times. Default `'waiting'`. */
+  state?: QueuedDelivery['state']
+  key?: string
+  /** Of the event. */
+  id?: string
+  /** A part of the payload's JSON. One call looks at 5,000 deliveries at most: go on with `next`. */
+  search?: string
+  /** With their payloads. Default false. */
+  payloads?: boolean
+  /** From 1 to 500. Default 100. */
+  limit?: number
+  /** `next` of the page before. */
+  after?: string
+}
+
+export interface DeliveryPage {
+  deliveries: QueuedDelivery[]
+  /** Give it as `after`; null: there are no more. */
+  next: string | null
+}
+
+/** One event on its way to one subscriber. */
+export interface QueuedDelivery
+  extends Pick<EventRecord, 'id' | 'parent_id' | 'event' | 'emitter' | 'payload_keys' | 'timestamp' | 'request_id'> {
+  subscriber: string
+  state: 'waiting' | 'running' | 'later' | 'retrying' | 'blocked'
+  key: string | null
+  /** Number of the attempt that runs, or comes next. */
+  attempt: number
+  /** When it is to begin, ISO 8601 UTC. */
+  at?: string
+  /** Of the last attempt. */
+  error?: string
+  /** When running: since when, and where. `lane` is null for the primary. */
+  running?: { since: string; replica: string; lane: number | null; done?: number; of?: number; note?: string }
+  payload?: Payload
+}
+
+/** What the replay of some dead letters would do. */
+export interface ReplayPreview {
+  event: string
+  /** Name of the plugin. */
+  subscriber: string
+  /** How many would be delivered to it. */
+  letters: number
+  /** How many of these hold up their keys. */
+  parked: number
+  /** Of the dead letters, ISO 8601 UTC. */
+  oldest: string
+  newest: string
+  /** False: nobody subscribes any more, and none would be replayed. */
+  subscribed: boolean
+}
+
 /** Why a delivery is no longer its handler's. With `stopped`, what the handler does until the process has ended still counts. */
 export type LostReason = 'timeout' | 'cancelled' | 'stopped' | 'moved'
 
@@ -214,6 +305,27 @@ export interface EventBus {
    * @throws EVENT_OPTIONS_INVALID; in the iteration EVENT_UNKNOWN if nothing is known of the event, EVENT_BUS_UNAVAILABLE
    */
   follow(id: string, options?: FollowOptions): AsyncIterable<FollowedEvent>
+  /** All subscribers and what waits for them. Looked up at most once a second. */
+  queues(): Promise<Queue[]>
+  /** @throws EVENT_OPTIONS_INVALID; EVENT_BUS_UNAVAILABLE */
+  getDeliveries(page: DeliveryPageOptions): Promise<DeliveryPage>
+  /**
+   * Begins nothing more of an event's subscribers, in all processes, until `resume`: what runs ends, everything else waits. Kept in the database, and
+   * over restarts; without one as long as the process. Requests for a reply wait, too, until their time is over.
+   * @param subscriber its group, if it has one. Default: all that the event has now
+   * @returns how many are paused by it
+   * @throws EVENT_NAME_INVALID, EVENT_OPTIONS_INVALID, EVENT_BUS_UNAVAILABLE
+   */
+  pause(event: EventName, subscriber?: string): Promise<number>
+  /** @returns how many are resumed by it */
+  resume(event: EventName, subscriber?: string): Promise<number>
+  /**
+   * Deliveries of an event that wait for their time, or for the next attempt, may begin at once. Their attempt stays the same.
+   * @param subscriber for this one alone
+   * @returns how many
+   * @throws EVENT_OPTIONS_INVALID, EVENT_BUS_UNAVAILABLE
+   */
+  runNow(id: string, subscriber?: string): Promise<number>
   /** Receives every event record of the process. The listener is called synchronously and must not block. @returns a function that removes it */
   addListener(listener: (record: EventRecord) => void): () => void
   /** @returns a function that removes it */
@@ -225,7 +337,7 @@ export interface EventBus {
   /** Event name → its emitters, its subscribers, and how often it was published since the start. */
   getTopology(): Awaitable<Record<string, TopologyEntry>>
   /**
-   * The newest dead letters, or the newest that are older than one of them: oldest first, without payload values. At most 4 MiB of JSON.
+   * The newest dead letters, or the newest that are older than one of them: oldest first. At most 4 MiB of JSON.
    * @throws EVENT_OPTIONS_INVALID
    */
   getDeadLetters(page?: DeadLetterPage): Awaitable<DeadLetter[]>
@@ -240,6 +352,8 @@ export interface EventBus {
    * @throws EVENT_OPTIONS_INVALID
    */
   replayDeadLetters(filter?: DeadLetterFilter & { limit?: number }): Promise<number>
+  /** What `replayDeadLetters` would do with the same filter, by subscriber. Nothing is replayed. @throws EVENT_OPTIONS_INVALID */
+  previewReplay(filter?: DeadLetterFilter & { limit?: number }): Promise<ReplayPreview[]>
   /**
    * Gives a dead letter another payload, which its replay delivers. The original is kept beside it.
    * @returns false when there is no such dead letter
@@ -294,6 +408,8 @@ export interface DeadLetterFilter {
 export interface DeadLetterPage extends DeadLetterFilter {
   /** Those that were replayed, with what became of it, instead of those that wait. Default false. */
   replayed?: boolean
+  /** With their payloads, which may hold secrets. Default false. */
+  payloads?: boolean
   /** How many at most, from 1 to 1000. Default 1000. */
   limit?: number
   /** Only dead letters older than this one: the id of the first dead letter of the page before. */
@@ -311,7 +427,7 @@ export interface LetterReplay {
   letter?: string
 }
 
-/** A dead letter, without its payload's values. */
+/** A dead letter. */
 export interface DeadLetter extends DeliveryFailure, Pick<EventRecord, 'payload_keys' | 'timestamp' | 'request_id'> {
   id: string
   /** True when the events that follow with its key wait for it. */
@@ -319,6 +435,8 @@ export interface DeadLetter extends DeliveryFailure, Pick<EventRecord, 'payload_
   /** Only then: the key, and how many events of it wait; with `EVENT_BUS_DRIVER=in_process` those of this process. */
   key?: string
   waiting?: number
+  /** Only when it was asked for: what its replay delivers. */
+  payload?: Payload
   /** Only when its payload was edited: the keys of the original, which is kept. */
   original_keys?: string[]
   /** Only when it was replayed. */
@@ -370,6 +488,12 @@ export interface FollowState {
 
 /** What only the hub and the event store know: a lane asks the primary. */
 export interface HubServices {
+  queues(): Promise<Queue[]>
+  deliveries(page: DeliveryPageOptions): Promise<DeliveryPage>
+  /** @param subscriber null: all of the event */
+  setPaused(event: string, subscriber: string | null, isPaused: boolean): Promise<number>
+  /** @param subscriber null: all of the event */
+  runNow(id: string, subscriber: string | null): Promise<number>
   cancel(what: CancelFilter): Awaitable<Cancelled>
   /**
    * Waits until it stands otherwise with an event than was seen, at most some time.

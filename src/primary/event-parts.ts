@@ -24,6 +24,7 @@ import { PrimaryBus } from './events/primary-bus.ts'
 import { RecordForwarder } from './events/record-forwarder.ts'
 import { TraceFile } from './events/records.ts'
 import type { Log } from './logging/process-log.ts'
+import { Queues } from './queues/queues.ts'
 import type { RedisLog } from './redis-streams/redis-log.ts'
 import type { LaneSet } from './supervision/lane-set.ts'
 import type { ProcessDeaths } from './supervision/process-deaths.ts'
@@ -79,6 +80,8 @@ export interface EventParts {
   readonly recordForwarder: RecordForwarder
   readonly threadStore: ThreadStore
   readonly durable: Durable
+  /** Its `queues()` is cheap: it looks at most once a second. */
+  readonly queues: Queues
   readonly storeWriter: StoreWriter
   readonly publisher: PrimaryPublisher
   readonly deadLetters: StoredDeadLetters
@@ -131,6 +134,10 @@ export function assembleEvents(
       return durable.cancel(what)
     },
     followed: (id, seen) => durable.followed.followed(id, seen),
+    queues: () => queues.queues(),
+    deliveries: (page) => queues.deliveries(page),
+    setPaused: (...of) => queues.setPaused(...of),
+    runNow: (...of) => queues.runNow(...of),
   })
   bus.logFailedAttempts()
   const laneSubscribers = new LaneSubscribers(hub)
@@ -162,6 +169,13 @@ export function assembleEvents(
     () => threadStore.opened(),
     (id) => durable.reported(id),
   )
+  const queues = new Queues({
+    hub,
+    clock: SYSTEM_CLOCK,
+    replica: settings.replicaId,
+    durable,
+    backlog: async () => (await parts.streams?.backlog()) ?? [],
+  })
   const publisher = new PrimaryPublisher(threadStore, durable)
   const deadLetters = new StoredDeadLetters(hub, threadStore, durable)
   const inProcess = new InProcessDriver(hub, deadLetters, (event, origin) =>
@@ -174,6 +188,7 @@ export function assembleEvents(
     recordForwarder: new RecordForwarder(hub, (lane) => laneSubscribers.threadOf(lane)),
     threadStore,
     durable,
+    queues,
     storeWriter,
     publisher,
     deadLetters,

@@ -143,6 +143,10 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
     services: {
       cancel: () => ({ waiting: 0, running: 0 }),
       followed: () => ({ version: '1', subscribers: [] }),
+      queues: async () => [],
+      deliveries: async () => ({ deliveries: [], next: null }),
+      setPaused: async () => 0,
+      runNow: async () => 0,
       history: () => [],
       topology: () => topology,
       deadLetters: () => [],

@@ -49,6 +49,12 @@ export default class ManageDeadLetters extends Plugin {
       description:
         'The oldest `limit` (1000) for which all that is given holds: `event`, `subscriber`, `error`, `since`, `until`, `ids`.',
     })
+    this.#http.addEndpoint('/system/dead-letters/preview', 'GET', this.preview, {
+      tags,
+      query: CHOICE,
+      summary: 'What a replay of dead letters would do',
+      description: 'How many would go to each subscriber, with the same filter as `POST /system/dead-letters/replay`.',
+    })
     this.#http.addEndpoint('/system/dead-letters/:id/payload', 'GET', this.payload, {
       tags,
       throws: { 403: 'Payloads are for whoever may change them: with `SYSTEM_TOKEN`, or outside of production' },
@@ -106,6 +112,13 @@ export default class ManageDeadLetters extends Plugin {
     if (letter === undefined) return this.#unknown(id, context)
     context.setStatus(409)
     return { success: false, error: `${letter.subscriber} does not subscribe to ${letter.event} any more` }
+  }
+
+  /** Nothing is replayed. */
+  async preview({ limit, ids: given, ...filter }: Data, context: HttpContext) {
+    const ids = typeof given === 'string' ? [given] : given
+    const wanted = { ...filterOf(filter), ...defined({ limit: limit === undefined ? limit : Number(limit), ids }) }
+    return this.#checked(context, () => this.#bus.previewReplay(wanted))
   }
 
   /** What becomes of them is in the list with `replayed=true`. */

@@ -19,6 +19,7 @@ import { Routing, routeInfo } from '../../primary/http/routes.ts'
 import { newRunId, unknownJob } from '../../primary/jobs/job-clock.ts'
 import { Jobs } from '../../primary/jobs/jobs.ts'
 import type { Log } from '../../primary/logging/process-log.ts'
+import { Queues } from '../../primary/queues/queues.ts'
 import { keptRequests, PrimaryHost } from '../../primary/tools/tool-host.ts'
 import { type StoreDatabase, storeDatabaseOf } from '../../runtime/event-store/database.ts'
 import { prepareTables } from '../../runtime/event-store/tables.ts'
@@ -76,6 +77,17 @@ export class PluginThread {
     const bus = new PrimaryBus(kernel, this.hub, () => driver, {
       cancel: (what) => this.hub.cancel(({ event }) => isMeant(what, event)),
       followed: (id, seen) => followed.followed(id, seen),
+      queues: () => queues.queues(),
+      deliveries: (page) => queues.deliveries(page),
+      setPaused: (...of) => queues.setPaused(...of),
+      runNow: (...of) => queues.runNow(...of),
+    })
+    const queues = new Queues({
+      hub: this.hub,
+      clock: SYSTEM_CLOCK,
+      replica: settings.replicaId,
+      durable: null,
+      backlog: async () => [],
     })
     const database = (): StoreDatabase | null => storeDatabaseOf(toolbox.get('db'))
     const followed = new FollowedEvents({

@@ -12,6 +12,8 @@ const GATHER_MS = 5
 const NAMES_MAX = 64
 /** Subscribers that are held back, of one notification. */
 const HELD_MAX = 8
+/** Events of one notification that are to run now. */
+const RUN_MAX = 8
 /** Answers of one notification. */
 const ANSWERS_MAX = 32
 
@@ -31,6 +33,8 @@ export interface News {
   reports?: readonly string[] | null
   /** Subscribers that are to get nothing for some time, milliseconds. */
   held?: readonly [event: string, group: string, ms: number][]
+  /** Events that need not wait for their next attempts, at some subscriber or at all. */
+  run?: readonly [id: string, group: string | null][]
   /** What members have had of such events. */
   answers?: readonly CancelAnswer[]
 }
@@ -62,6 +66,7 @@ export class Doorbell {
   #answers: CancelAnswer[] = []
   readonly #reports = new Set<string>()
   #held: [string, string, number][] = []
+  readonly #run: [string, string | null][] = []
   #isTelling = false
   #stop: (() => void) | null = null
 
@@ -114,6 +119,11 @@ export class Doorbell {
     this.#tell()
   }
 
+  runNow(id: string, group: string | null): void {
+    this.#run.push([id, group])
+    this.#tell()
+  }
+
   reported(id: string): void {
     this.#reports.add(id)
     this.#tell()
@@ -129,8 +139,8 @@ export class Doorbell {
     await this.#notify()
     this.#isTelling = false
     const isNew = this.#events.size > 0 || this.#dueMs > 0 || this.#members || this.#deadLetters
-    if (isNew || this.#cancels || this.#answers.length > 0 || this.#reports.size > 0 || this.#held.length > 0)
-      this.#tell()
+    const isMore = [this.#answers, this.#held, this.#run].some(({ length }) => length > 0)
+    if (isNew || isMore || this.#cancels || this.#reports.size > 0) this.#tell()
   }
 
   /** Notifies the others at once that this member leaves. */
@@ -150,6 +160,7 @@ export class Doorbell {
       ...(this.#cancels ? { cancels: true } : {}),
       ...(this.#reports.size === 0 ? {} : { reports: this.#reports.size > NAMES_MAX ? null : [...this.#reports] }),
       ...(this.#held.length === 0 ? {} : { held: this.#held.splice(0, HELD_MAX) }),
+      ...(this.#run.length === 0 ? {} : { run: this.#run.splice(0, RUN_MAX) }),
       ...(this.#answers.length > 0 ? { answers: this.#answers.splice(0, ANSWERS_MAX) } : {}),
     }
     this.#events.clear()

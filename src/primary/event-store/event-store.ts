@@ -4,7 +4,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { type Clock, pause } from '../../core/schedule/clock.ts'
 import { until, withTimeout } from '../../core/schedule/waiting.ts'
-import { CLOCK_MS } from '../../runtime/event-store/database.ts'
+import { CLOCK_MS, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import { BROKER } from '../../runtime/event-store/delivery-rows.ts'
 import { dueMsOf, keyIn, staysInStore } from '../../runtime/event-store/event-columns.ts'
 import { pruneReports } from '../../runtime/event-store/report-rows.ts'
@@ -33,6 +33,7 @@ import type { StoredDelivery } from './store.ts'
 import type { EventStoreOptions } from './store-options.ts'
 import { StoreTrial } from './store-trial.ts'
 import { StoredCancels } from './stored-cancels.ts'
+import { StoredPauses } from './stored-pauses.ts'
 import { StoredRecords } from './stored-records.ts'
 
 /** Time for which events are still sent to a broker at the end, milliseconds. */
@@ -81,6 +82,7 @@ export class EventStore {
   readonly hand: Hand
   readonly replays: Replays
   readonly cancels: StoredCancels
+  readonly pauses: StoredPauses
   readonly #options: EventStoreOptions
   readonly #store: SqlStore
   readonly #clock: Clock
@@ -135,6 +137,7 @@ export class EventStore {
       maxQueue,
       ...(members === null ? {} : { pageRows: SERVER_PAGE_ROWS }),
       isInHand: (seq) => this.hand.has(seq),
+      isPaused: ({ event, name }) => hub.pauses.has(event, name),
       isSuspect: ({ seq, crashes, deaths }) =>
         (members !== null || seq <= this.hand.lastBefore) && crashes >= suspectCrashes && deaths < POISON_DEATHS,
       note: (row) => this.hand.note(row),
@@ -200,6 +203,7 @@ export class EventStore {
       index: options.index,
       members,
     })
+    this.pauses = new StoredPauses({ hub, hand, reader, groups, database: () => log.database, members })
     const isEnded = (): boolean => this.#isEnded
     this.#early = new EarlyRows({ store, groups, reader, settler: this.#settler, memory, clock, members, isEnded })
     this.#records = new StoredRecords({ hub, member: () => members?.lease.id ?? 0, isAlive: options.isAlive })
@@ -223,6 +227,25 @@ export class EventStore {
 
   get isOpen(): boolean {
     return this.#options.log.memory.isOpen
+  }
+
+  get database(): StoreDatabase {
+    return this.#store.database
+  }
+
+  /** Null on a file. */
+  get members(): Pick<Membership, 'size' | 'lease'> | null {
+    return this.#members
+  }
+
+  /** Known number of rows. */
+  get rows(): number {
+    return this.#rows.rows
+  }
+
+  /** Somebody looks for an event by its id. */
+  wantIndex(): void {
+    this.#options.index.want()
   }
 
   /** Only makes the tables. @throws as `open` does */
@@ -271,6 +294,7 @@ export class EventStore {
     this.hand.lastBefore = await store.lastSeq()
     if (!this.#hasNotedStart && this.#members === null) await store.noteStart(GROUP_MAX, KEY_MAX)
     this.#hasNotedStart = true
+    await this.pauses.load()
     // A server takes a second for a million rows: there the first look counts them.
     if (this.#members === null) await this.#rows.first()
     await this.groups.load()
@@ -376,8 +400,13 @@ export class EventStore {
       },
       onDue: (dueMs) => (dueMs > 0 ? this.#due.add(dueMs) : this.#retry(() => this.#due.again())),
       cancels: () => this.cancels,
+      pauses: () => this.pauses,
       reported: (ids) => this.#options.reported(ids),
       heldBack: (...of) => this.#options.hub.holdBack(...of),
+      runNow: (id, group) =>
+        this.#options.hub.runNow(
+          ({ event, consumer }) => event.id === id && (group ?? consumer.group) === consumer.group,
+        ),
       onLost: () => this.#lost(),
       report,
     })
@@ -522,6 +551,12 @@ export class EventStore {
     await pruneReports(database, database.dialect)
     if (database.dialect === 'postgres') await prunePermits(database)
     await database.execute(`DELETE FROM heddle_limit WHERE until_ms < ${CLOCK_MS[database.dialect]}`)
+  }
+
+  /** Rows of an event are due that were not, or wait for the next attempt in other processes. @param group null: of all groups */
+  dueNow(id: string, group: string | null): void {
+    this.moved('', 1)
+    this.#members?.doorbell.runNow(id, group)
   }
 
   /** A row that waits has got another due time, milliseconds since the epoch. */

@@ -2,6 +2,7 @@
 import type { FollowState } from '../../contracts/event-bus.ts'
 import { CLOCK_MS, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import { keyIn } from '../../runtime/event-store/event-columns.ts'
+import { progressIn } from '../../runtime/event-store/report-rows.ts'
 import { uniqueIn } from '../../runtime/event-store/unique-rows.ts'
 import type { Meant } from '../../runtime/events/cancelling.ts'
 
@@ -102,15 +103,13 @@ export async function readFollowed(db: StoreDatabase, ids: readonly string[]): P
 }
 
 function ofReport({ grp, attempt, progress, result, last_n, outcome, age_ms }: ReportRow): Subscriber {
-  const [done, of, note] = progress === '' ? [] : (JSON.parse(progress) as [number, number, string | null])
   // Without a row, and without an end: something else than the event store carries it, or it was deleted.
   const state = outcome ?? (Number(age_ms) < SILENT_MS ? 'running' : 'cancelled')
   return {
     subscriber: grp,
     state,
     attempt: Number(attempt),
-    ...(done === undefined ? {} : { done, of: of! }),
-    ...(typeof note === 'string' ? { note } : {}),
+    ...progressIn(progress),
     ...(outcome === 'done' && result !== null ? { result: JSON.parse(result) as unknown } : {}),
     lastN: Number(last_n),
   }

@@ -226,6 +226,14 @@ export class Hand implements EventSource {
     if (slot.state === 'lost') this.#parts.hub.moved(isOfSlot)
   }
 
+  /** Returns unstarted deliveries of a group to the store. */
+  takeBackOf(event: string, group: string): void {
+    this.#parts.hub.takeBack((seq) => {
+      const of = this.#held.get(seq)?.cursor.group
+      return of?.event === event && of.name === group && of.kind === 'group'
+    })
+  }
+
   /** Its row is no longer alone. */
   async begin({ event }: Delivery): Promise<(EventFrame & { expiresMs: number }) | null> {
     const held = this.#held.get(event.seq)

@@ -41,9 +41,13 @@ export interface MembershipParts {
   /** Called when others may have taken events back, with what they answer. */
   /** A subscriber is to get nothing for some time, milliseconds. */
   heldBack: (event: string, group: string, ms: number) => void
+  /** Deliveries of an event need not wait for the next attempt. @param group null: of all groups */
+  runNow: (id: string, group: string | null) => void
   /** Reports of events are stored. @param ids null: of any */
   reported: (ids: readonly string[] | null) => void
   cancels: () => Pick<StoredCancels, 'look' | 'answered'>
+  /** Members, their groups or pauses of subscribers have changed. */
+  pauses: () => { load(): Promise<void> }
   /** Called when others have removed this member. */
   onLost: () => void
   report: (level: 'WARNING' | 'INFO', message: string) => void
@@ -73,6 +77,8 @@ export class Membership {
   #orphansAtMs = 0
   #isLateRunning = false
   #isUnblocking = false
+  /** Members and the changes they have told of, at the last look at the pauses. */
+  #pausesSeen = ''
 
   constructor(parts: MembershipParts) {
     const { database, clock, memory, replica, processes } = parts
@@ -130,11 +136,22 @@ export class Membership {
     else this.doorbell.events(event)
   }
 
-  #hear({ events, dueMs, members, letters, cancels = false, answers = [], reports = [], held = [] }: News): void {
+  #hear({
+    events,
+    dueMs,
+    members,
+    letters,
+    cancels = false,
+    answers = [],
+    reports = [],
+    held = [],
+    run = [],
+  }: News): void {
     const reader = this.#parts.reader()
     if (cancels) void this.#lookAtCancels()
     if (reports === null || reports.length > 0) this.#parts.reported(reports)
     for (const [event, group, ms] of held) this.#parts.heldBack(event, group, ms)
+    for (const [id, group] of run) this.#parts.runNow(id, group)
     for (const answer of answers) this.#parts.cancels().answered(answer)
     if (dueMs > 0) this.#parts.onDue(dueMs)
     if (events === null) reader.rangAll()
@@ -223,6 +240,8 @@ export class Membership {
       .sort()
       .join()
     slots.retryReleases()
+    if (seen !== this.#pausesSeen) await this.#parts.pauses().load()
+    this.#pausesSeen = seen
     await slots.look(
       members.map(({ id }) => Number(id)),
       seen,

@@ -43,6 +43,8 @@ export interface ReaderParts {
   pageRows?: number
   /** True for a row in the hub, or with an uncommitted outcome. */
   isInHand: (seq: number) => boolean
+  /** True while the group is paused: its rows stay in the store. */
+  isPaused: (group: Group) => boolean
   /** True for a row processes may have died of: it runs alone. */
   isSuspect: (row: StoredDelivery) => boolean
   /** Writes one more death before the row runs alone. Resolves after the commit. */
@@ -198,6 +200,14 @@ export class Reader {
     this.#ready(cursor)
   }
 
+  /** The group is no longer paused. */
+  resume(group: number): void {
+    const cursor = this.#cursors.get(group)
+    if (cursor === undefined) return
+    if (cursor.state === 'full') cursor.state = 'behind'
+    this.#ready(cursor)
+  }
+
   /** A thread is gone: its last commits are unknown. */
   rangAll(): void {
     for (const cursor of this.#cursors.values()) this.#news(cursor)
@@ -329,7 +339,7 @@ export class Reader {
 
   /** Reads a page of a key that is behind, or of the group. @returns its rows */
   async #serve(cursor: Cursor): Promise<number> {
-    if (cursor.state === 'trying') return 0
+    if (cursor.state === 'trying' || !this.#isHere(cursor)) return 0
     const room = this.#roomOf(cursor)
     const ofKey = this.#roomOfKey(cursor)
     for (const key of cursor.behind) {
@@ -506,7 +516,7 @@ export class Reader {
   }
 
   #isHere(cursor: Cursor): boolean {
-    return this.#cursors.get(cursor.group.id) === cursor
+    return this.#cursors.get(cursor.group.id) === cursor && !this.#parts.isPaused(cursor.group)
   }
 
   // ── rows that may have crashed processes ──────────────────────────────────

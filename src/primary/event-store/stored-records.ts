@@ -51,7 +51,7 @@ export class StoredRecords {
   read({ thread: number, event }: StoredDelivery, isRelayed: boolean): void {
     const { hub, member, isAlive } = this.#parts
     if (Math.floor(number / MEMBER_THREADS) !== member()) {
-      if (!isRelayed && this.#received.add(event.id)) hub.record(event, null)
+      if (!isRelayed && this.#received.add(event.id)) hub.record(event, null, false)
       return
     }
     const thread = number % MEMBER_THREADS

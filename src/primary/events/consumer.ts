@@ -17,6 +17,8 @@ export interface SubscriberThread {
   readonly threadId: number
   /** True for the quarantine lane: it takes only suspects. */
   readonly isQuarantine: boolean
+  /** Number of the lane; undefined for the primary. */
+  readonly laneIndex?: number
   /** Deliveries in flight in this thread. */
   readonly deliveriesInFlight: number
   /** True while its event loop stands still. A delivery may be the cause, so the thread keeps its deliveries until it goes on or dies. */
@@ -179,6 +181,8 @@ export interface Delivery {
   readonly queue: DeliveryQueue
   /** Deadline of the attempt, milliseconds since the epoch, less the time a debugger had been attached by then. */
   deadlineMs: number
+  /** When its thread got it, by the steady clock. */
+  startedMs: number
   /** Error of the previous attempt; empty before the first. */
   error: string
   /** Whose it is, where its subscriber asks: see shares.ts. */
@@ -207,6 +211,7 @@ export function deliveryOf(queue: DeliveryQueue, event: HubEvent, share: Share |
     spanIndex: -1,
     instance: null,
     deadlineMs: 0,
+    startedMs: 0,
     error,
     share: queue.instance === null ? shareFor(event, queue.consumer.group) : '',
     isLet: false,
@@ -285,9 +290,10 @@ export class DeliveryQueue {
     this.waiting = line
   }
 
-  /** False at the subscriber's concurrency limit, and while a tool it needs is unavailable. */
+  /** False at the subscriber's concurrency limit, while it is paused, and while a tool it needs is unavailable. */
   get hasRoom(): boolean {
-    const { outage, concurrency } = this.consumer
+    const { outage, concurrency, isPaused } = this.consumer
+    if (isPaused) return false
     return this.inFlight < concurrency && (outage === null || outage.isDue)
   }
 }
@@ -328,6 +334,8 @@ export class Consumer {
   isTemporary = true
   /** Until then it gets nothing, by the steady clock. */
   heldUntilMs = 0
+  /** True while somebody has paused it: it gets nothing, and its events wait. */
+  isPaused = false
   /** Set during an outage of a tool it needs. */
   outage: Outage | null = null
   readonly queue: DeliveryQueue = new DeliveryQueue(this, null)

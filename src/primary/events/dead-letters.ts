@@ -2,6 +2,7 @@
 
 import type { Awaitable } from '../../contracts/common.ts'
 import type { DeadLetter, DeadLetterPage, LetterReplay } from '../../contracts/event-bus.ts'
+import type { Payload } from '../../contracts/events.ts'
 import type { Chance, Clock } from '../../core/schedule/clock.ts'
 import { splitKeys } from '../../runtime/events/publication.ts'
 import { type FailedDelivery, type HubEvent, hubEventOf } from './consumer.ts'
@@ -73,6 +74,37 @@ export class DeadLetterCollector {
 
   oldestFirst(): DeadLetter[] {
     return [...this.#newestFirst].reverse()
+  }
+}
+
+/** Payloads that are read together: each may have a MiB. */
+const PAYLOADS = 50
+
+/** A page, with payloads if they are wanted: the newest that have room in it. */
+export async function listDeadLetters(from: DeadLetters, wanted: DeadLetterPage): Promise<DeadLetter[]> {
+  const listed = await from.list(wanted)
+  if (wanted.payloads !== true) return listed
+  const newestFirst: DeadLetter[] = []
+  let bytes = 0
+  for (let end = listed.length; end > 0 && bytes < DEAD_LETTERS_PAGE_BYTES; end -= PAYLOADS) {
+    const some = listed.slice(Math.max(0, end - PAYLOADS), end).reverse()
+    const payloads = await Promise.all(some.map(({ id }) => from.payload(id)))
+    for (const [n, json] of payloads.entries()) {
+      bytes += json === null ? 0 : Buffer.byteLength(json)
+      if (bytes > DEAD_LETTERS_PAGE_BYTES && newestFirst.length > 0) break
+      newestFirst.push({ ...some[n]!, ...payloadIn(json) })
+    }
+  }
+  return newestFirst.reverse()
+}
+
+/** Others may have written the letter: then it is shown without. */
+function payloadIn(json: string | null): Pick<DeadLetter, 'payload'> {
+  if (json === null) return {}
+  try {
+    return { payload: JSON.parse(json) as Payload }
+  } catch {
+    return {}
   }
 }
 
@@ -184,6 +216,11 @@ export class MemoryDeadLetters implements DeadLetters {
 
   has(id: string): boolean {
     return this.#deadLetters.has(id)
+  }
+
+  /** The subscriber of each that waits. */
+  *places(): Iterable<{ event: string; group: string }> {
+    for (const { event, group } of this.#deadLetters.values()) yield { event: event.event, group }
   }
 
   list(wanted: DeadLetterPage = {}): DeadLetter[] {

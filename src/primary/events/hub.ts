@@ -28,6 +28,7 @@ import { DeliveryCounts } from './delivery-counts.ts'
 import { become } from './delivery-state.ts'
 import { DeliveryTrace } from './delivery-trace.ts'
 import { type BlockedKeys, KeyOrder } from './key-order.ts'
+import type { Pause, Pauses } from './pauses.ts'
 import { Permits, type SharedPermits } from './permits.ts'
 import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'
 import { QueueBudget } from './queue-budget.ts'
@@ -303,6 +304,18 @@ export class Hub implements DeliverySink {
     if (!isPaused) this.subscribersChanged()
   }
 
+  /** The paused subscribers: they begin nothing, and what has begun goes on. */
+  get pauses(): Pick<Pauses, 'has' | 'of' | 'list'> {
+    return this.#topology.pauses
+  }
+
+  /** Exactly these subscribers are paused from now on. @returns the names of those for which that is new */
+  setPauses(pauses: readonly Pause[]): Pick<Pause, 'event' | 'group'>[] {
+    const changed = this.#topology.setPauses(pauses)
+    if (changed.length > 0) this.subscribersChanged()
+    return changed
+  }
+
   /** Subscribers were added or resumed: waiting deliveries may have room. */
   subscribersChanged(): void {
     this.#quarantine.changed()
@@ -379,7 +392,9 @@ export class Hub implements DeliverySink {
     requester: Requester | null,
   ): void {
     if (consumers.length > 0) this.#checkRoom(event, consumers)
-    this.#fired(this.#topology.emitting(event.event, event.emitter), event, origin)
+    const topic = this.#topology.emitting(event.event, event.emitter)
+    topic.ownCount++
+    this.#fired(topic, event, origin)
     if (consumers.length === 0) return
     const expiresMs = this.#expiryOf(event)
     // One more until all deliveries have been accepted: there may be none.
@@ -441,8 +456,11 @@ export class Hub implements DeliverySink {
     if (blocked > 0) budget.checkHeld(held, blocked, payload.length)
   }
 
-  /** Records an event taken by a broker, and tells the listeners. An event name over the limit is traced without a topic. */
-  record(event: EventFrame, origin: SubscriberThread | null): void {
+  /**
+   * Records an event taken by a broker, and tells the listeners. An event name over the limit is traced without a topic.
+   * @param isOwn false for an event that another process has published
+   */
+  record(event: EventFrame, origin: SubscriberThread | null, isOwn = true): void {
     let topic: Topic
     try {
       topic = this.#topology.emitting(event.event, event.emitter)
@@ -450,6 +468,7 @@ export class Hub implements DeliverySink {
       // Over this process's name limit, but the publishing process accepted it.
       return this.records.published(event, this.#topology.subscribersOf(event.event), origin)
     }
+    if (isOwn) topic.ownCount++
     this.#fired(topic, event, origin)
   }
 
@@ -466,6 +485,11 @@ export class Hub implements DeliverySink {
     return awaitReply(this.clock, event.event, timeoutMs, this.#requestTimers, (requester) =>
       this.publish(event, origin, requester),
     )
+  }
+
+  /** Number of events of a name that this process has published. */
+  publishedOf(event: string): number {
+    return this.#topology.publishedOf(event)
   }
 
   /** All consumers, with their pending and ended deliveries, for sharing work with other processes. */
@@ -890,15 +914,22 @@ export class Hub implements DeliverySink {
       this.#tellChange({ id: event.id, subscriber: consumer.group, outcome, attempt, error })
   }
 
+  /** All deliveries that have not ended, except those whose dead letters are being stored. */
+  *deliveries(): Iterable<Delivery> {
+    for (const each of [this.#unanswered, this.#beginning, this.#quarantine]) yield* each.items()
+    for (const consumer of this.#topology.consumers())
+      for (const { waiting, keyed } of consumer.queues()) {
+        yield* waiting
+        for (const behind of keyed.values()) yield* behind
+      }
+    for (const held of this.blockedKeys.allHeld) yield* held
+    yield* this.#delayed.items()
+  }
+
   /** The deliveries of some events that have not ended, by event and subscriber. */
   deliveriesOf(ids: ReadonlySet<string>): Map<string, Map<string, { isRunning: boolean; attempt: number }>> {
     const found = new Map<string, Map<string, { isRunning: boolean; attempt: number }>>()
-    const queues = this.#topology.consumers().flatMap((consumer) => consumer.queues())
-    const lines = [...queues.flatMap(({ waiting, keyed }) => [waiting, ...keyed.values()]), ...this.blockedKeys.allHeld]
-    const others = [this.#delayed, this.#beginning, this.#quarantine, this.#unanswered].flatMap((each) => [
-      ...each.items(),
-    ])
-    for (const delivery of [...lines.flatMap((line) => [...line]), ...others]) {
+    for (const delivery of this.deliveries()) {
       const { event, consumer, attempt, state } = delivery
       if (!ids.has(event.id)) continue
       const of = found.get(event.id) ?? new Map<string, { isRunning: boolean; attempt: number }>()
@@ -935,6 +966,15 @@ export class Hub implements DeliverySink {
     }
     this.#pump()
     return { waiting: behind.length + blocked.length + waiting.length, running: running.length }
+  }
+
+  /** Deliveries that wait for their time do so no longer. @returns how many */
+  runNow(isWanted: (delivery: Delivery) => boolean): number {
+    const taken = this.#delayed.takeIf(isWanted)
+    for (const delivery of taken)
+      if (delivery.event.source === null && !delivery.isBegun) this.#admit(delivery)
+      else this.#enqueue(delivery)
+    return taken.length
   }
 
   /** Gives up a delivery that a thread has. Its handler is told. */
@@ -979,7 +1019,8 @@ const mustBegin = ({ event, isBegun }: Delivery): boolean =>
 
 /** A stored delivery no thread here can handle now. */
 const isAwaited = ({ event, consumer }: Delivery): boolean =>
-  event.source !== null && (consumer.outage !== null || consumer.limits.length > 0 || consumer.heldUntilMs > 0)
+  event.source !== null &&
+  (consumer.outage !== null || consumer.isPaused || consumer.limits.length > 0 || consumer.heldUntilMs > 0)
 
 /** A stored delivery another process may take as new. */
 const isUntried = ({ event, isBegun }: Delivery): boolean => event.source !== null && !isBegun

@@ -79,6 +79,11 @@ export class BlockedKeys {
     if (blocked?.deadLetters.delete(deadLetter) === true) this.#unblockIfDone(place, blocked)
   }
 
+  /** Number of blocked keys of one subscriber. */
+  countOf(event: string, group: string): number {
+    return this.isEmpty ? 0 : [...this.heldOf(event, group)].length
+  }
+
   /** Waiting deliveries of one subscriber, by key. */
   *heldOf(event: string, group: string): Iterable<Fifo<Delivery>> {
     const prefix = `${event}\0${group}\0`

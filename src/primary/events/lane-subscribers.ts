@@ -23,6 +23,10 @@ class LaneSubscriberThread implements SubscriberThread {
     return this.#lane.heartbeat.threadId
   }
 
+  get laneIndex(): number {
+    return this.#lane.index
+  }
+
   get deliveriesInFlight(): number {
     return this.#lane.deliveriesInFlight
   }

@@ -13,11 +13,18 @@ import { type EventFrame, textOf } from '../../transport/frames/event-frame.ts'
 import type { SubscriptionManifest } from '../../transport/messages.ts'
 import { DeliveryCount } from '../dispatch/lane-answers.ts'
 import type { SubscriberInstance, SubscriberThread } from './consumer.ts'
+import { listDeadLetters } from './dead-letters.ts'
 import type { EventDriver } from './event-driver.ts'
 import type { Hub } from './hub.ts'
 
 /** Maximum number of deliveries in flight at subscribers of the primary. */
 export const PRIMARY_MAX_DELIVERIES = 1024
+
+/** What the hub alone cannot answer. */
+export type AskedServices = Pick<
+  EventServices,
+  'cancel' | 'followed' | 'queues' | 'deliveries' | 'setPaused' | 'runNow'
+>
 
 /** The bus of the primary's own plugins. For the hub, the primary is one more thread with subscribers. */
 export class PrimaryBus extends ThreadBus implements SubscriberThread {
@@ -39,13 +46,7 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
     moved: (event: string, dueMs: number) => void
   } | null = null
 
-  /** @param asked what the hub alone cannot answer */
-  constructor(
-    kernel: ThreadKernel,
-    hub: Hub,
-    driver: () => EventDriver,
-    asked: Pick<EventServices, 'cancel' | 'followed'>,
-  ) {
+  constructor(kernel: ThreadKernel, hub: Hub, driver: () => EventDriver, asked: AskedServices) {
     super(kernel, eventServices(hub, driver, asked))
     this.#hub = hub
     this.#driver = driver
@@ -149,11 +150,7 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
 }
 
 /** Requests of plugins in all threads to the hub and the event store. */
-function eventServices(
-  hub: Hub,
-  driver: () => EventDriver,
-  asked: Pick<EventServices, 'cancel' | 'followed'>,
-): EventServices {
+function eventServices(hub: Hub, driver: () => EventDriver, asked: AskedServices): EventServices {
   return {
     requestFor: ({ emitter, event, payload, payloadKeys, parentId, requestId, trace }, timeoutMs) => {
       const cause = { eventId: parentId, requestId, trace: { traceContext: trace }, origin: null }
@@ -163,7 +160,7 @@ function eventServices(
     ...asked,
     history: () => hub.records.history(),
     topology: () => hub.topology(),
-    deadLetters: (page = {}) => driver().deadLetters.list(page),
+    deadLetters: (page = {}) => listDeadLetters(driver().deadLetters, page),
     deadLetterPayload: (id) => driver().deadLetters.payload(id),
     replayDeadLetter: (id) => driver().deadLetters.replay(id),
     editLetter: (id, json, keys) => driver().deadLetters.edit(id, json, keys),

@@ -118,7 +118,7 @@ export class Quarantine {
   #tellWanted(): void {
     const isWanted =
       this.#current?.instance?.thread.isQuarantine === true ||
-      this.#waiting.find(({ consumer }) => !consumer.lacksQuarantine) !== undefined
+      this.#waiting.find(({ consumer }) => !consumer.lacksQuarantine && !consumer.isPaused) !== undefined
     if (isWanted === this.#isWanted) return
     this.#isWanted = isWanted
     this.#options.onWanted(isWanted)

@@ -165,11 +165,10 @@ export function retryDelayMs(attempt: number, backoffMs: number, random: () => n
 /** Deliveries waiting for their time: delayed ones, and those between two attempts. */
 export class DelayQueue {
   readonly #clock: Clock
-  readonly #timers = new Set<Timer>()
-  /** Deliveries in memory before their first attempt, or between two. */
-  readonly #inMemory = new Set<Delivery>()
+  /** Deliveries in memory before their first attempt, or between two, with their timers. */
+  readonly #inMemory = new Map<Delivery, Timer>()
   /** Stored deliveries between two attempts: a broker or the event store has them as well. */
-  readonly #retries = new Set<Delivery>()
+  readonly #retries = new Map<Delivery, Timer>()
   #isDraining = false
 
   constructor(clock: Clock) {
@@ -184,10 +183,7 @@ export class DelayQueue {
   /** Waits for the first attempt. */
   delayFirst(delivery: Delivery, delayMs: number, begin: (delivery: Delivery) => void): void {
     become(delivery, 'later')
-    this.#inMemory.add(delivery)
-    this.#delay(delayMs, () => {
-      if (this.#inMemory.delete(delivery)) begin(delivery)
-    })
+    this.#delay(this.#inMemory, delivery, delayMs, begin)
   }
 
   /**
@@ -198,46 +194,45 @@ export class DelayQueue {
     const isStored = delivery.event.source !== null
     if (isStored && this.#isDraining) return false
     become(delivery, 'later')
-    const waiting = isStored ? this.#retries : this.#inMemory
-    waiting.add(delivery)
-    this.#delay(delayMs, () => {
-      if (waiting.delete(delivery)) again(delivery)
-    })
+    this.#delay(isStored ? this.#retries : this.#inMemory, delivery, delayMs, again)
     return true
   }
 
-  #delay(delayMs: number, run: () => void): void {
+  #delay(waiting: Map<Delivery, Timer>, delivery: Delivery, delayMs: number, run: (delivery: Delivery) => void): void {
     const timer = this.#clock.after(delayMs, () => {
-      this.#timers.delete(timer)
-      run()
+      waiting.delete(delivery)
+      run(delivery)
     })
-    this.#timers.add(timer)
+    waiting.set(delivery, timer)
   }
 
   /** Takes out the stored deliveries for handover. Later retries of stored events are refused. */
   takeForHandover(): Delivery[] {
     this.#isDraining = true
-    const taken = [...this.#retries]
-    this.#retries.clear()
-    return taken
+    return this.#take(this.#retries, () => true)
   }
 
   /** Takes out the matching deliveries. */
   takeIf(isWanted: (delivery: Delivery) => boolean): Delivery[] {
-    return [this.#retries, this.#inMemory].flatMap((waiting) => {
-      const taken = [...waiting].filter(isWanted)
-      for (const delivery of taken) waiting.delete(delivery)
-      return taken
-    })
+    return [this.#retries, this.#inMemory].flatMap((waiting) => this.#take(waiting, isWanted))
+  }
+
+  #take(waiting: Map<Delivery, Timer>, isWanted: (delivery: Delivery) => boolean): Delivery[] {
+    const taken = [...waiting.keys()].filter(isWanted)
+    for (const delivery of taken) {
+      this.#clock.cancel(waiting.get(delivery))
+      waiting.delete(delivery)
+    }
+    return taken
   }
 
   *items(): Iterable<Delivery> {
-    yield* this.#retries
-    yield* this.#inMemory
+    yield* this.#retries.keys()
+    yield* this.#inMemory.keys()
   }
 
   close(): void {
-    for (const timer of this.#timers) this.#clock.cancel(timer)
+    for (const timer of [...this.#retries.values(), ...this.#inMemory.values()]) this.#clock.cancel(timer)
   }
 }
 
@@ -272,7 +267,7 @@ export class UnansweredDeliveries {
     delivery.instance = instance
     delivery.queue.inFlight++
     this.#byId.set(id, delivery)
-    this.#beginTime(delivery, instance)
+    delivery.startedMs = this.#beginTime(delivery, instance)
   }
 
   /** Begins the time of its attempt anew. */
@@ -281,8 +276,10 @@ export class UnansweredDeliveries {
     if (delivery !== undefined) this.#beginTime(delivery, delivery.instance!)
   }
 
-  #beginTime(delivery: Delivery, { thread }: SubscriberInstance): void {
-    delivery.deadlineMs = this.#clock.steadyMs() - thread.heldMs + delivery.consumer.timeoutMs
+  #beginTime(delivery: Delivery, { thread }: SubscriberInstance): number {
+    const nowMs = this.#clock.steadyMs()
+    delivery.deadlineMs = nowMs - thread.heldMs + delivery.consumer.timeoutMs
+    return nowMs
   }
 
   /** Tells running handlers that they should end. */

@@ -2,12 +2,15 @@
 import type { SubscriberOptions, TopologyEntry } from '../../contracts/event-bus.ts'
 import { EVENT_NAMES_MAX, tooManyNames } from '../../runtime/events/publication.ts'
 import { Consumer, type SubscriberInstance, type SubscriberThread } from './consumer.ts'
+import { type Pause, Pauses } from './pauses.ts'
 
 /** One event name: its consumers, its emitters, its count. */
 export class Topic {
   consumers: Consumer[] = []
   readonly emitters = new Set<string>()
   fireCount = 0
+  /** Of these, the ones that this process has published. */
+  ownCount = 0
   #subscribers: readonly string[] | null = null
 
   /** Names of the subscribing plugins. Each change makes a new list: a trace record keeps the list of its time. */
@@ -33,6 +36,8 @@ export class Topology {
   readonly #maxNames: number
   /** Paused plugins: their instances get no events. */
   readonly #paused = new Set<string>()
+  /** Paused subscribers, future ones included. */
+  readonly pauses = new Pauses()
   /** Instances in the quarantine lane without a consumer. They do not create a consumer: its events would wait forever. */
   readonly #unattached = new Map<string, SubscriberInstance[]>()
 
@@ -69,6 +74,10 @@ export class Topology {
     return this.#topics.get(event)?.consumers ?? NO_CONSUMERS
   }
 
+  publishedOf(event: string): number {
+    return this.#topics.get(event)?.ownCount ?? 0
+  }
+
   /** Names of the subscribing plugins. */
   subscribersOf(event: string): readonly string[] {
     return this.#topics.get(event)?.subscribers ?? NO_NAMES
@@ -99,6 +108,7 @@ export class Topology {
       const key = `${event}\0${group}`
       const unattached = this.#unattached.get(key) ?? []
       consumer = new Consumer(event, group, options, unattached)
+      consumer.isPaused = this.pauses.has(event, group)
       if (isQuarantine) this.#unattached.set(key, unattached)
       else {
         this.#unattached.delete(key)
@@ -120,6 +130,16 @@ export class Topology {
       for (const consumer of consumers) consumer.pause(plugin, isPaused)
     for (const instance of [...this.#unattached.values()].flat())
       if (instance.plugin === plugin) instance.isPaused = isPaused
+  }
+
+  /** @returns the names of the subscribers that are paused or resumed by it */
+  setPauses(pauses: readonly Pause[]): Pick<Pause, 'event' | 'group'>[] {
+    const changed = this.pauses.replace(pauses)
+    for (const { event, group } of changed) {
+      const consumer = this.consumer(event, group)
+      if (consumer !== undefined) consumer.isPaused = this.pauses.has(event, group)
+    }
+    return changed
   }
 
   /** @returns true if it was the consumer's last instance: the consumer is removed */

@@ -1,3 +1,5 @@
+/// <reference lib="es2024.collection" />
+
 // Events of a process over Redis Streams.
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,6 +12,7 @@ import { steadyMs } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import { consumerOf, streamOf } from '../../runtime/redis-streams/keys.ts'
 import { ThreadPublisher } from '../../runtime/redis-streams/publisher.ts'
+import { listGroups } from '../../runtime/redis-streams/stream-commands.ts'
 import { RedisClient } from '../../stores/redis/client.ts'
 import { WriteProbe } from '../../stores/redis/write-probe.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
@@ -251,6 +254,24 @@ export class RedisLog {
   /** Takes back what the streams have. @throws EVENT_BUS_UNAVAILABLE */
   cancel(what: CancelFilter): Promise<void> {
     return this.#cancels.cancel(what)
+  }
+
+  /** Entries that groups have not had, or that other processes have in hand. Empty while the store does not answer. */
+  async backlog(): Promise<{ event: string; group: string; count: number }[]> {
+    if (!this.#redis.isReady) return []
+    const open = this.#reader.groups.filter(({ state }) => state !== 'closed')
+    const streams = [...Map.groupBy(open, ({ stream }) => stream)]
+    const found = await Promise.all(
+      streams.map(async ([stream, groups]) => {
+        const stored = await listGroups(this.#redis, stream).catch(() => [])
+        return groups.flatMap(({ event, name, subscriber, size }) => {
+          const group = stored.find((each) => each.name === name)
+          if (group === undefined) return []
+          return [{ event, group: subscriber, count: (group.lag ?? 0) + Math.max(0, group.pending - size) }]
+        })
+      }),
+    )
+    return found.flat()
   }
 
   /** Unconfirmed acknowledgements and dead letters. */

@@ -50,7 +50,7 @@ export class StreamDeliveries {
     if (typeof event === 'string') return void settlements.storeMalformed(entry, fields, event)
     if (event.onlyGroup !== null && event.onlyGroup !== group.name) return settlements.acknowledge(entry)
     if (cancels.has(id, event.frame)) return settlements.acknowledge(entry)
-    if (event.replica !== replica && this.#received.add(event.frame.id)) hub.record(event.frame, null)
+    if (event.replica !== replica && this.#received.add(event.frame.id)) hub.record(event.frame, null, false)
     this.#deliver(entry, event, claimed)
   }
 

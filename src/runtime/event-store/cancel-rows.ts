@@ -1,7 +1,7 @@
 // The rows of events that are taken back.
 import type { Queryable } from '../../contracts/db.ts'
 import type { CancelFilter } from '../../contracts/events.ts'
-import { CLOCK_MS } from './database.ts'
+import { CLOCK_MS, type StoreDatabase } from './database.ts'
 import { keyColumnOf } from './event-columns.ts'
 import { cancelReports } from './report-rows.ts'
 import { begunColumn, uniqueColumns } from './unique-rows.ts'
@@ -19,6 +19,11 @@ const PAGE = 10_000
 const LAST_SEQ: Record<Dialect, string> = {
   sqlite: "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'heddle_delivery'), 0)",
   postgres: "coalesce(pg_sequence_last_value('heddle_delivery_seq'), 0)",
+}
+
+/** The last row number used. */
+export async function lastSeqOf(db: StoreDatabase): Promise<number> {
+  return Number((await db.queryOne<{ last: number }>(`SELECT ${LAST_SEQ[db.dialect]} AS last`))!.last)
 }
 
 /**

@@ -1,6 +1,6 @@
 // What handlers report of their events, and what they return: rows that outlive the delivery.
 import type { Queryable } from '../../contracts/db.ts'
-import { CLOCK_MS } from './database.ts'
+import { CLOCK_MS, type StoreDatabase } from './database.ts'
 
 type Dialect = keyof typeof CLOCK_MS
 
@@ -124,6 +124,32 @@ export async function readChunks(
     [eventId, group, after],
   )
   return rows.map(({ n, chunk }) => ({ n: Number(n), chunk }))
+}
+
+/** The last progress that a subscriber has told of some events. */
+export async function readProgress(
+  db: StoreDatabase,
+  group: string,
+  ids: readonly string[],
+): Promise<Map<string, { attempt: number; progress: { done?: number; of?: number; note?: string } }>> {
+  const list = db.dialect === 'sqlite' ? 'SELECT value FROM json_each($2)' : 'SELECT json_array_elements_text($2::json)'
+  const rows = await db.query<{ event_id: string; attempt: number; progress: string }>(
+    `SELECT event_id, attempt, progress FROM heddle_report WHERE grp = $1 AND event_id IN (${list})`,
+    [group, JSON.stringify(ids)],
+  )
+  return new Map(
+    rows.map(({ event_id, attempt, progress }) => [
+      event_id,
+      { attempt: Number(attempt), progress: progressIn(progress) },
+    ]),
+  )
+}
+
+/** @param column JSON `[done, of, note]`; empty: none */
+export function progressIn(column: string): { done?: number; of?: number; note?: string } {
+  if (column === '') return {}
+  const [done, of, note] = JSON.parse(column) as [number, number, string | null]
+  return { done, of, ...(typeof note === 'string' ? { note } : {}) }
 }
 
 /** Deletes what is no longer kept. */

@@ -2,7 +2,7 @@
 import type { Queryable } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { BROKER } from './delivery-rows.ts'
-import { BLOCKING_DEAD_LETTERS, FIRST_SEQ, KEEPS_PLACE, SHARED_ROWS, UNIQUE_ROWS } from './store-tables.ts'
+import { BLOCKING_DEAD_LETTERS, FIRST_SEQ, KEEPS_PLACE, RETRYING_ROWS, SHARED_ROWS, UNIQUE_ROWS } from './store-tables.ts'
 
 /** Slots of a group. One process at a time owns a slot. */
 export const SLOTS = 16
@@ -31,6 +31,7 @@ export const MEMBER_THREADS = 2 ** 20
  * - `heddle_member`: the processes, each with a lease by the server's clock. `identity`: where it runs, as JSON. `groups` grows when its groups
  *   change. `subscriptions`: number of later subscriptions with stored groups; -1: the subscriptions of the boot are not stored yet.
  * - `heddle_member_group`: the groups of each member. Only these members take slots of the group.
+ * - `heddle_working`: what each member has in work, as JSON, for the others that list queues. `at_ms` is by the clock of the database.
  * - `heddle_slot`: the owner of each slot of a group; null: none. `epoch` grows with each taking. A settlement names slot and epoch, and
  *   locks the slot's row.
  * - `heddle_group`: with a `member` above 0 the group belongs to that process alone, and all of its rows are in slot 0.
@@ -54,6 +55,7 @@ export const SERVER_TABLES = [
   'CREATE INDEX IF NOT EXISTS heddle_delivery_due ON heddle_delivery (grp, slot, due_ms, seq) WHERE due_ms > 0',
   UNIQUE_ROWS,
   SHARED_ROWS,
+  RETRYING_ROWS,
   'CREATE INDEX IF NOT EXISTS heddle_delivery_key ON heddle_delivery (grp, key, coalesce(place, seq)) WHERE key IS NOT NULL AND due_ms = 0',
   `CREATE TABLE IF NOT EXISTS heddle_parked (
     grp INTEGER NOT NULL, key TEXT NOT NULL, dead_letter TEXT NOT NULL, slot SMALLINT NOT NULL, PRIMARY KEY (grp, key, dead_letter))`,
@@ -61,6 +63,7 @@ export const SERVER_TABLES = [
   `CREATE TABLE IF NOT EXISTS heddle_member (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, replica TEXT NOT NULL, identity TEXT NOT NULL, until TIMESTAMPTZ NOT NULL,
     groups BIGINT NOT NULL DEFAULT 0, subscriptions BIGINT NOT NULL DEFAULT -1)`,
+  'CREATE TABLE IF NOT EXISTS heddle_working (member BIGINT PRIMARY KEY, at_ms BIGINT NOT NULL, note TEXT NOT NULL)',
   'CREATE TABLE IF NOT EXISTS heddle_member_group (member BIGINT NOT NULL, grp INTEGER NOT NULL, PRIMARY KEY (grp, member))',
   `CREATE TABLE IF NOT EXISTS heddle_slot (
     grp INTEGER NOT NULL, slot SMALLINT NOT NULL, member BIGINT, epoch BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (grp, slot))`,

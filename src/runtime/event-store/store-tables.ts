@@ -12,6 +12,11 @@ export const UNIQUE_ROWS = `CREATE UNIQUE INDEX IF NOT EXISTS heddle_delivery_un
 /** Ready rows of those who take turns. */
 export const SHARED_ROWS =
   'CREATE INDEX IF NOT EXISTS heddle_delivery_share ON heddle_delivery (grp, share, coalesce(place, seq)) WHERE share IS NOT NULL AND due_ms = 0'
+/** For the list of queues: rows between two attempts, and dead letters of each subscriber. */
+export const RETRYING_ROWS =
+  'CREATE INDEX IF NOT EXISTS heddle_delivery_retrying ON heddle_delivery (grp, due_ms, seq) WHERE due_ms > 0 AND attempt > 1'
+export const DEAD_OF_GROUPS =
+  "CREATE INDEX IF NOT EXISTS heddle_dead_group ON heddle_dead (event, grp) WHERE replay = ''"
 
 /**
  * The tables of the event store. Times are milliseconds since the epoch; 0: none.
@@ -41,6 +46,8 @@ export const DELIVERY_TABLES = [
   'CREATE INDEX IF NOT EXISTS heddle_delivery_due ON heddle_delivery (due_ms, seq) WHERE due_ms > 0',
   UNIQUE_ROWS,
   SHARED_ROWS,
+  'CREATE INDEX IF NOT EXISTS heddle_delivery_later ON heddle_delivery (grp, due_ms, seq) WHERE due_ms > 0',
+  RETRYING_ROWS,
   'CREATE INDEX IF NOT EXISTS heddle_delivery_key ON heddle_delivery (grp, key, coalesce(place, seq)) WHERE key IS NOT NULL AND due_ms = 0',
   `CREATE TABLE IF NOT EXISTS heddle_parked (
     grp INTEGER NOT NULL, key TEXT NOT NULL, dead_letter TEXT NOT NULL, PRIMARY KEY (grp, key, dead_letter)) WITHOUT ROWID`,

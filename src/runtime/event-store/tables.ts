@@ -6,7 +6,7 @@ import { cancelTable } from './cancel-rows.ts'
 import { ownTransaction, type StoreDatabase } from './database.ts'
 import { REPORT_TABLES } from './report-rows.ts'
 import { renameOld, SERVER_TABLES, takeOverServer } from './server-tables.ts'
-import { DEAD_PLACE, DELIVERY_TABLES, RENAME_OLD, RUNNING_REPLAYS, takeOver } from './store-tables.ts'
+import { DEAD_OF_GROUPS, DEAD_PLACE, DELIVERY_TABLES, RENAME_OLD, RUNNING_REPLAYS, takeOver } from './store-tables.ts'
 
 /**
  * The tables of stored jobs. Times are milliseconds since the epoch.
@@ -69,6 +69,7 @@ function effectTables(dialect: 'sqlite' | 'postgres'): string[] {
  *   each limit is used, on a server: see rate-window.ts. `until_ms`: until when it says something, by the clock of the database.
  * - `heddle_permit`, on a server: how many handlers of a subscriber (`name`) run in a process, and since when it waits for more;
  *   `asked_ms`: when it last asked.
+ * - `heddle_paused`: subscribers that are paused, by their names, and since when.
  * - `heddle_log`: the version of the tables, and whether the last process with the file open ended in order.
  */
 const PERMIT_TABLE = `CREATE TABLE IF NOT EXISTS heddle_permit (name TEXT NOT NULL, member BIGINT NOT NULL, held INTEGER NOT NULL,
@@ -86,10 +87,12 @@ function statements({ dialect }: StoreDatabase): string[] {
       replay TEXT NOT NULL DEFAULT '', replay_seq BIGINT NOT NULL DEFAULT 0, replayed_ms BIGINT NOT NULL DEFAULT 0,
       replay_error TEXT, replay_letter TEXT, ${DEAD_PLACE})`,
     RUNNING_REPLAYS,
+    DEAD_OF_GROUPS,
     cancelTable(dialect),
     ...REPORT_TABLES,
     ...(dialect === 'postgres' ? [PERMIT_TABLE] : []),
     'CREATE TABLE IF NOT EXISTS heddle_limit (name TEXT PRIMARY KEY, state TEXT NOT NULL, until_ms BIGINT NOT NULL)',
+    'CREATE TABLE IF NOT EXISTS heddle_paused (event TEXT NOT NULL, grp TEXT NOT NULL, since_ms BIGINT NOT NULL, PRIMARY KEY (event, grp))',
     ...effectTables(dialect),
     ...JOB_TABLES,
   ]

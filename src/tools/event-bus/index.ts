@@ -1,7 +1,17 @@
+/// <reference lib="es2024.collection" />
+
 // The tool `event_bus`, and its warnings of events that no contract declares.
 
 import type { Owner } from '../../contracts/common.ts'
-import type { DeadLetterFilter, EventBus, HubServices, Subscriber, TopologyEntry } from '../../contracts/event-bus.ts'
+import type {
+  DeadLetter,
+  DeadLetterFilter,
+  EventBus,
+  HubServices,
+  ReplayPreview,
+  Subscriber,
+  TopologyEntry,
+} from '../../contracts/event-bus.ts'
 import type { Payload, PublishOptions } from '../../contracts/events.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
@@ -10,6 +20,7 @@ import { callerPlace } from '../../core/errors/places.ts'
 import { checkPayload, type EventContract, loadEventContracts, snapshotOf } from '../../core/schemas/event-contracts.ts'
 import {
   checkCancelFilter,
+  checkDeliveryPage,
   checkEventId,
   checkEventName,
   checkFollowOptions,
@@ -19,6 +30,7 @@ import {
   checkPublishOptions,
   checkRequestOptions,
   checkSubscribeOptions,
+  checkSubscriber,
   isEventName,
 } from './options.ts'
 
@@ -67,22 +79,58 @@ function meant(event: string, declared: readonly string[]): string {
   return name === undefined ? '' : `did you mean '${name}'? Else `
 }
 
-/** Replays the oldest letters for which the filter holds, one after another. @returns how many were replayed */
-async function replayLetters(
+type ReplayFilter = DeadLetterFilter & { limit: number }
+
+/** The oldest letters for which the filter holds, oldest first. @param keep what is kept of each: there may be many */
+async function oldestLetters<T>(
   hub: HubServices,
-  { limit, ...filter }: DeadLetterFilter & { limit: number },
-): Promise<number> {
-  // All ids first: a replay that fails again leaves a new letter.
-  const pages: string[][] = []
+  { limit, ...filter }: ReplayFilter,
+  keep: (letter: DeadLetter) => T,
+): Promise<T[]> {
+  const pages: T[][] = []
   for (let before: string | undefined; ; ) {
     const letters = await hub.deadLetters(before === undefined ? filter : { ...filter, before })
-    if (letters.length === 0) break
-    pages.unshift(letters.map(({ id }) => id))
+    if (letters.length === 0) return pages.flat().slice(0, limit)
+    pages.unshift(letters.map(keep))
     before = letters[0]!.id
   }
+}
+
+/** Replays the oldest letters for which the filter holds, one after another. @returns how many were replayed */
+async function replayLetters(hub: HubServices, filter: ReplayFilter): Promise<number> {
   let replayed = 0
-  for (const id of pages.flat().slice(0, limit)) if (await hub.replayDeadLetter(id)) replayed++
+  // All ids first: a replay that fails again leaves a new letter.
+  for (const id of await oldestLetters(hub, filter, (letter) => letter.id))
+    if (await hub.replayDeadLetter(id)) replayed++
   return replayed
+}
+
+/** What `replayLetters` would do, by subscriber. */
+async function previewOf(hub: HubServices, filter: ReplayFilter): Promise<ReplayPreview[]> {
+  const letters = await oldestLetters(hub, filter, ({ event, subscriber, timestamp, parked }) => ({
+    event,
+    subscriber,
+    timestamp,
+    parked: parked === true,
+  }))
+  const topology = await hub.topology()
+  return [...Map.groupBy(letters, ({ event, subscriber }) => `${event} ${subscriber}`).values()].map((some) => {
+    const { event, subscriber, timestamp: oldest } = some[0]!
+    return {
+      event,
+      subscriber,
+      letters: some.length,
+      parked: some.filter(({ parked }) => parked).length,
+      oldest,
+      newest: some.at(-1)!.timestamp,
+      subscribed: topology[event]?.subscribers.includes(subscriber) === true,
+    }
+  })
+}
+
+async function pauseOf(hub: HubServices, event: unknown, subscriber: unknown, isPaused: boolean): Promise<number> {
+  checkEventName(event)
+  return hub.setPaused(event as string, checkSubscriber(subscriber), isPaused)
 }
 
 /**
@@ -180,7 +228,12 @@ export default class EventBusTool implements Tool {
         return bus.subscribe({ owner, event, handler: handler as Subscriber, ...checked })
       },
       cancel: async (what) => hub.cancel(checkCancelFilter(what)),
-      follow: (id, options) => bus.follow(checkEventId(id), checkFollowOptions(options)),
+      follow: (id, options) => bus.follow(checkEventId('follow', id), checkFollowOptions(options)),
+      queues: async () => hub.queues(),
+      getDeliveries: async (page) => hub.deliveries(checkDeliveryPage(page)),
+      pause: async (event, subscriber) => pauseOf(hub, event, subscriber, true),
+      resume: async (event, subscriber) => pauseOf(hub, event, subscriber, false),
+      runNow: async (id, subscriber) => hub.runNow(checkEventId('runNow', id), checkSubscriber(subscriber)),
       addListener: (listener) => {
         checkFunction('listener', listener)
         return bus.addListener(listener)
@@ -202,6 +255,7 @@ export default class EventBusTool implements Tool {
       },
       replayDeadLetter: (id) => hub.replayDeadLetter(id),
       replayDeadLetters: async (filter) => replayLetters(hub, checkLetterFilter(filter)),
+      previewReplay: async (filter) => previewOf(hub, checkLetterFilter(filter)),
       editDeadLetter: async (id, payload) => {
         const [letter] = await hub.deadLetters(checkLetterPage({ ids: [id] }))
         if (letter === undefined) return false

@@ -1,6 +1,7 @@
 import type {
   DeadLetterFilter,
   DeadLetterPage,
+  DeliveryPageOptions,
   EventLimit,
   FollowOptions,
   ShareOf,
@@ -26,8 +27,14 @@ const MAX_UNIQUE_BYTES = 2048
 const NAME = /^[A-Za-z0-9._:-]{1,200}$/
 const NAME_WANTED = '1 to 200 of the characters A-Z a-z 0-9 . _ : -'
 const MAX_LETTERS = 1000
+const MAX_DELIVERIES = 500
+const MAX_SEARCH_CHARS = 1000
+const MAX_SUBSCRIBER_CHARS = 500
+const DELIVERY_STATES = ['waiting', 'running', 'later', 'retrying', 'blocked'] as const
 const MAX_REPLAYED = 10_000
 const EVENT_ID = /^evt_[0-9a-f]{32}$/
+/** A group, and a place or a time with a number; or an event in memory. */
+const PAGE_END = /^(?:\d{1,16}(?:\.\d{1,16}){1,2}|m(?:evt_[0-9a-f]{32})?)$/
 const LETTER_ID = /^dl_[0-9a-f-]{1,64}$/
 const DEFAULT_REQUEST_TIMEOUT_MS = 5000
 // Shared, because most events are published without options.
@@ -101,9 +108,37 @@ export function checkCancelFilter(what: unknown): CancelFilter {
   return { event, ...defined({ key, unique }) }
 }
 
-export function checkEventId(id: unknown): string {
+/** @param what takes it */
+export function checkEventId(what: string, id: unknown): string {
   if (typeof id === 'string' && EVENT_ID.test(id)) return id
-  throw invalid('follow takes the id of an event', id)
+  throw invalid(`${what} takes the id of an event`, id)
+}
+
+/** @returns null: all of the event */
+export function checkSubscriber(subscriber: unknown): string | null {
+  if (subscriber === undefined) return null
+  const isName = typeof subscriber === 'string' && subscriber.length >= 1 && subscriber.length <= MAX_SUBSCRIBER_CHARS
+  if (isName) return subscriber
+  throw invalid('subscriber must be the name of a subscriber, as queues() has it', subscriber)
+}
+
+export function checkDeliveryPage(page: unknown): DeliveryPageOptions {
+  const given = asObject<DeliveryPageOptions>(page)
+  const { event, subscriber, state, key, id, search, payloads, limit, after } = given
+  checkEventName(event)
+  if (subscriber === undefined) throw invalid('getDeliveries takes { event, subscriber }, as queues() has them', page)
+  checkSubscriber(subscriber)
+  checkKey(key)
+  if (state !== undefined && !DELIVERY_STATES.includes(state))
+    throw invalid(`state must be one of ${DELIVERY_STATES.join(', ')}`, state)
+  if (id !== undefined && !EVENT_ID.test(id)) throw invalid('id must be the id of an event', id)
+  const isText = typeof search === 'string' && search.length >= 1 && search.length <= MAX_SEARCH_CHARS
+  if (search !== undefined && !isText) throw invalid(`search must be 1 to ${MAX_SEARCH_CHARS} characters`, search)
+  if (payloads !== undefined && typeof payloads !== 'boolean') throw invalid('payloads must be true or false', payloads)
+  checkRange('limit', limit, 1, MAX_DELIVERIES)
+  if (after !== undefined && !(typeof after === 'string' && PAGE_END.test(after)))
+    throw invalid('after must be `next` of a page', after)
+  return { event, subscriber, ...defined({ state, key, id, search, payloads, limit, after }) }
 }
 
 export function checkFollowOptions(options: unknown): FollowOptions {
@@ -223,13 +258,14 @@ export function checkRequestOptions(options: unknown): number {
 }
 
 export function checkLetterPage(page: unknown): DeadLetterPage {
-  const { limit, before, replayed, ...filter } = asObject<DeadLetterPage>(page)
+  const { limit, before, replayed, payloads, ...filter } = asObject<DeadLetterPage>(page)
   checkRange('limit', limit, 1, MAX_LETTERS)
   if (replayed !== undefined && typeof replayed !== 'boolean') throw invalid('replayed must be true or false', replayed)
   if (before !== undefined && !(typeof before === 'string' && LETTER_ID.test(before))) {
     throw invalid('before must be the id of a dead letter', before)
   }
-  return defined({ limit, before, replayed, ...filterOf(filter) })
+  if (payloads !== undefined && typeof payloads !== 'boolean') throw invalid('payloads must be true or false', payloads)
+  return defined({ limit, before, replayed, payloads, ...filterOf(filter) })
 }
 
 /** @returns the filter, with `limit` filled in */

@@ -13,6 +13,7 @@ const WORKS: Record<string, (heddle: Heddle) => Promise<boolean>> = {
   'log-in': (heddle) => answers(heddle, '/system/login'),
   'manage-dead-letters': (heddle) => answers(heddle, '/system/dead-letters'),
   'manage-jobs': (heddle) => answers(heddle, '/system/jobs'),
+  'manage-queues': (heddle) => answers(heddle, '/system/queues'),
   'monitor-deliveries': async (heddle) =>
     heddle.logs.some(({ identity, msg }) => identity === 'system.MonitorDeliveries' && msg.includes('probe.doomed')),
   'publish-event': async (heddle) => (await heddle.post('/system/events/publish')).status !== 404,

@@ -61,6 +61,7 @@ function handOf(t: TestContext) {
     clock: SYSTEM_CLOCK,
     maxQueue: 100,
     isInHand: (seq) => hand.has(seq),
+    isPaused: () => false,
     isSuspect: () => false,
     note: (row) => hand.note(row),
     untried: (seq) => hand.untried(seq),
