@@ -19,6 +19,7 @@ const SECTIONS = [
   'tools',
   'lanes',
   'logs',
+  'queues',
   'letters',
   'lint',
 ]

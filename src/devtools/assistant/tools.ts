@@ -278,6 +278,47 @@ export const TOOLS: Readonly<Record<string, AssistantTool>> = {
       return view.runJob(job)
     },
   },
+  queues: {
+    description:
+      'What waits for each subscriber of an event: how many wait, run, come later, are tried again and are dead, since when, and how fast. With an event and a subscriber: its deliveries, and where each that runs is.',
+    input: {
+      event: z.string().optional(),
+      subscriber: z.string().optional().describe('As the list without it has it'),
+      state: z.enum(['waiting', 'running', 'later', 'retrying', 'blocked']).optional(),
+      id: z.string().optional().describe('Of an event: evt_…'),
+      key: z.string().optional(),
+      limit,
+    },
+    async call(view, { event, subscriber, ...page }) {
+      if (subscriber !== undefined && event !== undefined) return view.bus.getDeliveries({ event, subscriber, ...page })
+      const queues = await view.bus.queues()
+      return queues.filter(
+        (queue) =>
+          (event === undefined || queue.event === event) &&
+          (subscriber === undefined || queue.subscriber === subscriber),
+      )
+    },
+  },
+  manage_queue: {
+    description:
+      'Pauses or resumes a subscriber in all processes, lets a delivery begin now that waits for its time or its next attempt, or takes an event back from all of its subscribers. Only where the process lets assistants write.',
+    input: {
+      action: z.enum(['pause', 'resume', 'run', 'cancel']),
+      event: z.string().optional().describe('To pause or resume'),
+      subscriber: z.string().optional().describe('Default: all of the event'),
+      id: z.string().optional().describe('To run or cancel: evt_…'),
+    },
+    writes: true,
+    async call(view, { action, event, subscriber, id }) {
+      if (!view.mayWrite) throw new ToolFault(READ_ONLY)
+      const isOfEvent = action === 'pause' || action === 'resume'
+      if (isOfEvent && event === undefined) throw new ToolFault(`${action} takes an event, and perhaps a subscriber`)
+      if (!isOfEvent && id === undefined) throw new ToolFault(`${action} takes the id of an event`)
+      if (action === 'cancel') return view.bus.cancel(id as string)
+      if (action === 'run') return { runs: await view.bus.runNow(id as string, subscriber) }
+      return { changed: await view.bus[action as 'pause' | 'resume'](event as string, subscriber) }
+    },
+  },
   await_idle: {
     description:
       'Waits until no request is in flight in a lane and every accepted event is handled, so that what a request has caused is there.',

@@ -328,6 +328,8 @@ export class Consumer {
   pendingBytes = 0
   /** Ended deliveries. */
   ended = 0
+  /** Number of events of its name that this process had published before it was there. */
+  publishedBefore = 0
   /** True when its last instance has unsubscribed: retries, delayed deliveries and waiting keys are dropped. */
   isGone = false
   /** True when all its instances subscribed after their plugins had booted. */

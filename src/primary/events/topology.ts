@@ -112,7 +112,9 @@ export class Topology {
       if (isQuarantine) this.#unattached.set(key, unattached)
       else {
         this.#unattached.delete(key)
-        this.topic(event).consumers.push(consumer)
+        const topic = this.topic(event)
+        consumer.publishedBefore = topic.ownCount
+        topic.consumers.push(consumer)
       }
     } else if (!isQuarantine) consumer.setOptions(options)
     instance.isPaused = this.#paused.has(instance.plugin)

@@ -37,7 +37,7 @@ export class QueueRates {
     const before = this.#samples[0]?.counted.get(queue) ?? NOTHING
     // New code may have a new subscriber of the same name, which counts from zero.
     return {
-      in: Math.max(0, now.published - before.published),
+      in: now.published < before.published ? now.published : now.published - before.published,
       out: now.ended < before.ended ? now.ended : now.ended - before.ended,
     }
   }

@@ -86,6 +86,7 @@ export class Queues implements Pick<HubServices, 'queues' | 'deliveries' | 'setP
   constructor(parts: QueuesParts) {
     this.#parts = parts
     const { clock } = parts
+    this.#rates.add(clock.steadyMs(), new Map())
     this.#timers.push(
       clock.every(SAMPLE_MS, () => this.#rates.add(clock.steadyMs(), this.#counters())).unref(),
       clock.every(NOTE_MS, () => void this.#note().catch(() => {})).unref(),
@@ -103,8 +104,8 @@ export class Queues implements Pick<HubServices, 'queues' | 'deliveries' | 'setP
     return new Map([...hub.workloads()].map((consumer) => [idOf(consumer), this.#countedOf(consumer)]))
   }
 
-  #countedOf({ event, ended }: Consumer): Counted {
-    return { published: this.#parts.hub.publishedOf(event), ended }
+  #countedOf({ event, ended, publishedBefore }: Consumer): Counted {
+    return { published: this.#parts.hub.publishedOf(event) - publishedBefore, ended }
   }
 
   #own(): Map<string, Own> {

@@ -12,7 +12,7 @@ import { SHIPPED } from '../../support/shipped-domains.ts'
 import { until } from '../../support/until.ts'
 
 const TOOLS =
-  'await_idle call_endpoint contracts find_requests jobs lane_deaths lint logs publish_event run_job trace why'
+  'await_idle call_endpoint contracts find_requests jobs lane_deaths lint logs manage_queue publish_event queues run_job trace why'
 
 /** What the tests use of the SDK's own client. */
 interface AssistantClient {

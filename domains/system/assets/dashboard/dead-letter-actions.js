@@ -93,17 +93,18 @@ export async function callOnLetters(page, button, { about, path, method, body, d
   return refusal === null
 }
 
-/** @returns why it was refused, or null; and what was answered */
+/** @returns why it was refused, or null; and what was answered: `data` of it, and all */
 export async function answerOf(path, method, body) {
   try {
     const json = { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
     const response = await fetch(path, { method, ...(body === undefined ? {} : json) })
     if (response.status === 401) logIn()
-    const { error, data } = await response.json()
-    return { refusal: response.ok ? null : (error ?? `Refused: ${response.status}`), data }
+    const answer = await response.json()
+    const { error, data } = answer
+    return { refusal: response.ok ? null : (error ?? `Refused: ${response.status}`), data, body: answer }
   } catch {
     // The process did not answer, or not with JSON: nothing was done.
-    return { refusal: 'The process did not answer', data: null }
+    return { refusal: 'The process did not answer', data: null, body: null }
   }
 }
 

@@ -1,4 +1,4 @@
-import { callOnLetters, letterButtons, letterReplays, outcomeOf, sureButton } from './dead-letter-actions.js'
+import { answerOf, callOnLetters, letterButtons, letterReplays, outcomeOf, sureButton } from './dead-letter-actions.js'
 import { count, plural } from './format.js'
 import { html, nothing } from './lit-html.js'
 import { addressOfDeath, inPage, linkToRequest, whenAndAgo } from './page.js'
@@ -134,6 +134,7 @@ export class LettersView extends View {
       <div class="card">
         <div class="toolbar letters-toolbar">
           ${this.#filterFields()}
+          <button type="button" ?disabled=${this.#isReplayed || !this.#letters?.length} @click=${() => this.#preview()}>Preview</button>
           ${sureButton(REPLAY_ALL, (button) => this.#replayAll(button), this.#isReplayed || !this.#letters?.length)}
           <button type="button" @click=${refresh}>Refresh</button>
           <p class="note">${letters === null ? '' : noteOf(letters, newest)}</p>
@@ -190,6 +191,14 @@ export class LettersView extends View {
       ${replay.letter === undefined ? nothing : html`<div class="actions"><button class="quiet" type="button" @click=${show}>Show the new letter</button></div>`}`
   }
 
+  /** Tells what *Replay all* would do. */
+  async #preview() {
+    const query = new URLSearchParams({ ...this.#wanted, limit: String(REPLAYED_MAX) })
+    const { refusal, body } = await answerOf(`/system/dead-letters/preview?${query}`, 'GET', undefined)
+    const text = refusal ?? (body.map(previewOf).join('; ') || 'nothing')
+    this.page.notices.tell('letter', refusal === null ? 'info' : 'bad', `Replay all would deliver: ${text}`, true)
+  }
+
   #replayAll(button) {
     return callOnLetters(this.page, button, {
       about: 'Dead letters',
@@ -203,6 +212,9 @@ export class LettersView extends View {
     })
   }
 }
+
+const previewOf = ({ event, subscriber, letters, subscribed }) =>
+  `${count(letters)} ${event} to ${subscriber}${subscribed ? '' : ', which does not subscribe any more: not these'}`
 
 const REPLAY_ALL = { label: 'Replay all that are shown', text: 'Replay all', question: 'Replay them all?' }
 

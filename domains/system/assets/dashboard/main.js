@@ -14,6 +14,7 @@ import { addressOfEvent, REQUESTS } from './page.js'
 import { isPlain } from './parts.js'
 import { PluginsView } from './plugins.js'
 import { fetchJson } from './process.js'
+import { QueuesView } from './queues.js'
 import { RequestsView } from './requests.js'
 import { ToolsView } from './tools.js'
 import { TopologyView } from './topology.js'
@@ -67,6 +68,7 @@ const views = {
   tools: new ToolsView(page),
   lanes: new LanesView(page),
   logs: new LogsView(page),
+  queues: new QueuesView(page),
   letters: new LettersView(page),
   lint: new LintView(page),
 }
