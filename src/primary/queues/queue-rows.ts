@@ -1,8 +1,8 @@
 // Counts and lists the stored deliveries of subscribers, each by an index.
 
-import type { SqlValue } from '../../contracts/db.ts'
+import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import type { DeliveryPageOptions, QueuedDelivery } from '../../contracts/event-bus.ts'
-import type { StoreDatabase } from '../../runtime/event-store/database.ts'
+import { ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import { type EventColumns, frameOf, keyColumnOf, keyIn } from '../../runtime/event-store/event-columns.ts'
 import { SLOTS } from '../../runtime/event-store/server-tables.ts'
 import { splitKeys } from '../../runtime/events/publication.ts'
@@ -47,8 +47,31 @@ export interface StoredQueues {
   readonly dead: { readonly event: string; readonly group: string; readonly count: number }[]
 }
 
+/**
+ * What a queue has changes faster than the server's statistics, and by them it would read all of a long one, or compile the statement for
+ * longer than it runs.
+ */
+const BY_INDEX =
+  "SELECT set_config('jit', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true)"
+
+/** Where statements read by an index alone. */
+interface IndexReader extends Pick<Queryable, 'query' | 'queryOne'> {
+  readonly dialect: StoreDatabase['dialect']
+}
+
+function byIndex<T>(db: StoreDatabase, read: (from: IndexReader) => Promise<T>): Promise<T> {
+  if (db.dialect === 'sqlite') return read(db)
+  return ownTransaction(db, async (tx) => {
+    await tx.query(BY_INDEX)
+    return read({ dialect: db.dialect, query: (...of) => tx.query(...of), queryOne: (...of) => tx.queryOne(...of) })
+  })
+}
+
 /** @param running numbers of rows that threads have */
-export async function readQueues(db: StoreDatabase, running: readonly number[]): Promise<StoredQueues> {
+export const readQueues = (db: StoreDatabase, running: readonly number[]): Promise<StoredQueues> =>
+  byIndex(db, (from) => queuesIn(from, running))
+
+async function queuesIn(db: IndexReader, running: readonly number[]): Promise<StoredQueues> {
   const isServer = db.dialect === 'postgres'
   const total = Number((await db.queryOne<{ n: number }>('SELECT count(*) AS n FROM heddle_group'))!.n)
   const counted = Math.max(COUNTED_MIN, Math.min(COUNTED_MAX, Math.floor(COUNTED_IN_ALL / Math.max(1, total))))
@@ -132,7 +155,7 @@ export interface RowsWanted extends Omit<DeliveryPageOptions, 'state'> {
   running: readonly number[]
 }
 
-const groupsOf = async (db: StoreDatabase, event: string, group: string): Promise<number[]> =>
+const groupsOf = async (db: IndexReader, event: string, group: string): Promise<number[]> =>
   (
     await db.query<{ id: number }>(
       "SELECT id FROM heddle_group WHERE event = $1 AND grp = $2 AND kind <> 'temporary'",
@@ -141,7 +164,10 @@ const groupsOf = async (db: StoreDatabase, event: string, group: string): Promis
   ).map(({ id }) => Number(id))
 
 /** A page of one queue. Of a broadcast on a server each process has rows of its own: they follow each other. */
-export async function readPage(db: StoreDatabase, wanted: RowsWanted): Promise<RowPage> {
+export const readPage = (db: StoreDatabase, wanted: RowsWanted): Promise<RowPage> =>
+  byIndex(db, (from) => pageIn(from, wanted))
+
+async function pageIn(db: IndexReader, wanted: RowsWanted): Promise<RowPage> {
   const groups = (await groupsOf(db, wanted.event, wanted.subscriber)).sort((a, b) => a - b)
   const [from, ...place] = (wanted.after ?? '').split('.')
   const rows: ListedRow[] = []
@@ -159,7 +185,7 @@ export async function readPage(db: StoreDatabase, wanted: RowsWanted): Promise<R
 
 /** @param after its place, or its time and its number */
 async function readGroup(
-  db: StoreDatabase,
+  db: IndexReader,
   group: number,
   { subscriber, state, key, id, search, limit, running }: RowsWanted,
   after: readonly number[],
@@ -182,7 +208,7 @@ async function readGroup(
   const order = isDue ? 'due_ms, seq' : 'place'
   const where = inside.join(' AND ')
   const within = (columns: string): string =>
-    isDue && db.dialect === 'postgres'
+    state === 'later' && db.dialect === 'postgres'
       ? // Its index has the slot before the time.
         `SELECT one.* FROM generate_series(0, ${SLOTS - 1}) AS s (slot) CROSS JOIN LATERAL (SELECT ${columns} FROM heddle_delivery AS d
            WHERE d.grp = $1 AND d.slot = s.slot AND ${where} ORDER BY d.due_ms, d.seq LIMIT ${examined}) AS one ORDER BY one.due_ms, one.seq LIMIT ${examined}`

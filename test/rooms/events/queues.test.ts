@@ -5,8 +5,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { DeliveryPage, Queue, QueuedDelivery } from '../../../src/contracts/event-bus.ts'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
+import { redisServer } from '../../support/servers/redis.ts'
 import { until } from '../../support/until.ts'
-import { onPostgres, onSqlite } from '../event-store/databases.ts'
+import { type LogStore, onPostgres, onSqlite } from '../event-store/databases.ts'
 
 const DOMAINS = fileURLToPath(new URL('../../fixtures/queued', import.meta.url))
 const WORK = 'work.Jobs.work'
@@ -232,3 +233,95 @@ for (const [where, storeOf] of [
 async function heddlePause(heddle: Heddle): Promise<void> {
   assert.deepEqual((await heddle.post('/pause', { event: 'job.wanted', subscriber: WORK })).body, { answer: 1 })
 }
+
+/** Two processes on one PostgreSQL. */
+async function twoOn(store: LogStore, env: Record<string, string> = {}): Promise<[Heddle, Heddle]> {
+  const both = [await store.start({ REPLICA_ID: 'a', ...env }), await store.start({ REPLICA_ID: 'b', ...env })]
+  await until(
+    async () => (await store.rows('SELECT DISTINCT member FROM heddle_slot WHERE member IS NOT NULL')).length === 2,
+    'slots of both',
+  )
+  return both as [Heddle, Heddle]
+}
+
+test('two processes count together, know what runs in the other one, and pause and run for each other', async (t) => {
+  const store = await onPostgres(t, false, DOMAINS)
+  if (store === null) return t.skip('no PostgreSQL')
+  const [first, second] = await twoOn(store)
+  const names = Array.from({ length: 40 }, (_, n) => `e${n}`)
+  for (const name of names) await publish(first, 'job.wanted', { name })
+  const begun = (heddle: Heddle): number => names.filter((name) => hasBegun(heddle, name)).length
+  await until(() => begun(first) + begun(second) === 2, 'a handler in each process')
+  for (const heddle of [first, second]) {
+    await hasNumbers(heddle, WORK, { running: 2, waiting: 38, in_per_minute: 40 })
+    await hasNumbers(heddle, 'counters', { running: 0, waiting: 0, out_per_minute: 40 })
+    const { deliveries } = await list(heddle, { state: 'running' })
+    assert.deepEqual(deliveries.map(({ running }) => [running!.replica, running!.lane]).sort(), [
+      ['a', 0],
+      ['b', 0],
+    ])
+    assert.equal((await list(heddle, { limit: 500 })).deliveries.length, 38)
+  }
+  await heddlePause(second)
+  await until(async () => (await queueOf(first, WORK)).paused !== null, 'the pause in the other process')
+  for (const heddle of [first, second]) await gate(heddle, true)
+  await until(async () => (await endedIn(first)).length + (await endedIn(second)).length === 2, 'both')
+  await pause(1500)
+  assert.equal(begun(first) + begun(second), 2)
+  await hasNumbers(first, WORK, { running: 0, waiting: 38 })
+  assert.deepEqual((await first.post('/resume', { event: 'job.wanted' })).body, { answer: 1 })
+  await until(async () => (await endedIn(first)).length + (await endedIn(second)).length === 40, 'all')
+
+  // Whatever process has the slot of the key has its retry in memory.
+  const keyed = await Promise.all(
+    ['k1', 'k2', 'k3', 'k4', 'k5', 'k6'].map((key) =>
+      publish(first, 'job.wanted', { name: key, fails: true }, { key }),
+    ),
+  )
+  await hasNumbers(first, WORK, { retrying: 6, running: 0, waiting: 0 })
+  for (const id of keyed) assert.deepEqual((await first.post('/run', { id })).body, { answer: 1 })
+  await until(async () => (await endedIn(first)).length + (await endedIn(second)).length === 46, 'the retries')
+})
+
+test('behind a pooler a pause in one process holds the other one within a few seconds', async (t) => {
+  const store = await onPostgres(t, false, DOMAINS)
+  if (store === null) return t.skip('no PostgreSQL')
+  // Nobody listens.
+  const [first, second] = await twoOn(store, { RDB_POOLER: 'transaction' })
+  await heddlePause(first)
+  for (const heddle of [first, second]) await hasNumbers(heddle, 'counters', { paused: null })
+  await until(async () => (await queueOf(second, WORK)).paused !== null, 'the pause in the other process')
+  for (let n = 0; n < 20; n++) await publish(second, 'job.wanted', { name: `e${n}` })
+  await hasNumbers(second, WORK, { waiting: 20, running: 0 })
+  for (const heddle of [first, second]) await gate(heddle, true)
+  await second.post('/resume', { event: 'job.wanted' })
+  await until(async () => (await endedIn(first)).length + (await endedIn(second)).length === 20, 'all')
+  assert.ok((await endedIn(first)).length > 0 && (await endedIn(second)).length > 0)
+})
+
+test('over Redis Streams a queue counts what the stream has, and a pause holds what is read', async (t) => {
+  const redis = await redisServer(t, { own: true })
+  if (redis === null) return t.skip('no Redis')
+  const heddle = await startHeddle(t, {
+    domains: [DOMAINS],
+    lanes: 1,
+    env: { ...redis.env, EVENT_BUS_DRIVER: 'keyvalue_streams' },
+  })
+  await publish(heddle, 'job.wanted', { name: 'first' })
+  await until(() => hasBegun(heddle, 'first'), 'the first handler')
+  await heddlePause(heddle)
+  for (let n = 0; n < 300; n++) await publish(heddle, 'job.wanted', { name: `e${n}` })
+  // 64 are in hand, the rest is in the stream.
+  await hasNumbers(heddle, WORK, { running: 1, waiting: 300 })
+  await gate(heddle, true)
+  await hasNumbers(heddle, WORK, { running: 0, waiting: 300 })
+  const { deliveries } = await list(heddle, { payloads: true, limit: 10 })
+  assert.deepEqual(
+    deliveries.map(({ payload }) => payload!.name),
+    Array.from({ length: 10 }, (_, n) => `e${n}`),
+  )
+  await pause(300)
+  assert.deepEqual(await endedIn(heddle), ['first'])
+  await heddle.post('/resume', { event: 'job.wanted' })
+  await until(async () => (await endedIn(heddle)).length === 301, 'all')
+})
