@@ -181,6 +181,8 @@ test('an assistant finds an endless loop and sees that its mend works', { skip }
     assert.match(await assistant.refusal('call_endpoint', { method: 'POST', path: '/users' }), /SYSTEM_MCP=write/)
     assert.match(await assistant.refusal('publish_event', { event: 'a.b', payload: {} }), /SYSTEM_MCP=write/)
     assert.match(await assistant.refusal('run_job', { job: 'users.SummarizeDay/daily-summary' }), /SYSTEM_MCP=write/)
+    const pausing = { action: 'pause', event: 'report.made' }
+    assert.match(await assistant.refusal('manage_queue', pausing), /SYSTEM_MCP=write/)
     assert.match(await assistant.refusal('why', { request: 'req_nobody' }), /Nothing is kept of req_nobody/)
     assert.match(await assistant.refusal('call_endpoint', { path: 'http://example.com/' }), /path/)
     assert.match(await assistant.refusal('logs', { since: 'yesterday' }), /is no time/)
@@ -221,6 +223,23 @@ test('in production an assistant needs the token; told to, it writes', { skip },
     await assistant.refusal('publish_event', { event: 'welcome.sent', payload: {} }),
     /does not fit its contract/,
   )
+  const queue = { event: 'user.created', subscriber: 'users.SendWelcome.welcome' }
+  const isPaused = async () => {
+    const all: { event: string; paused: string | null }[] = await assistant.use('queues', { event: queue.event })
+    assert.deepEqual([all.length, all[0]!.event], [1, queue.event])
+    return all[0]!.paused !== null
+  }
+  assert.deepEqual(await assistant.use('manage_queue', { action: 'pause', ...queue }), { changed: 1 })
+  await until(isPaused, 'the pause')
+  const other = { ...user, email: 'bob@example.com' }
+  await assistant.use('call_endpoint', { method: 'post', path: '/users', body: other })
+  const { deliveries } = await assistant.use('queues', queue)
+  assert.deepEqual([deliveries.length, deliveries[0].state, deliveries[0].payload], [1, 'waiting', undefined])
+  const cancelled = await assistant.use('manage_queue', { action: 'cancel', id: deliveries[0].id })
+  assert.deepEqual(cancelled, { waiting: 1, running: 0 })
+  assert.deepEqual(await assistant.use('manage_queue', { action: 'resume', ...queue }), { changed: 1 })
+  assert.match(await assistant.refusal('manage_queue', { action: 'run' }), /run takes the id of an event/)
+  assert.match(await assistant.refusal('queues', { ...queue, id: 'x' }), /id must be the id of an event/)
   for (const [tool, given] of [
     ['find_requests', {}],
     ['why', { request: 'req_nobody' }],

@@ -155,3 +155,40 @@ test('what comes back goes before the rest of its key, which may be read at this
   assert.deepEqual(given, [1, 1, 2])
   reader.end()
 })
+
+test('a paused group is not read, whatever rings, and is read from its first row when it is resumed', async () => {
+  let isPaused = true
+  const given: number[] = []
+  let reads = 0
+  const reader = new Reader({
+    store: {
+      readGroup: async (group, after, limit) => {
+        reads++
+        const rows = Array.from({ length: 3 }, (_, n) => rowOf(group, n))
+        return { rows: rows.filter(({ place }) => place > after).slice(0, limit), readTo: 0 }
+      },
+      readKey: () => [],
+    },
+    clock: SYSTEM_CLOCK,
+    maxQueue: 100_000,
+    isInHand: (seq) => given.includes(seq),
+    isPaused: () => isPaused,
+    isSuspect: () => false,
+    note: (row) => Promise.resolve(row),
+    untried: () => {},
+    isTried: () => true,
+    give: (_, { seq }) => given.push(seq) > 0,
+    onMalformed: () => assert.fail(),
+    report: (message) => assert.fail(message),
+  })
+  reader.add({ id: 1, event: 'e', name: 'g', kind: 'group' })
+  reader.open()
+  reader.rang('e')
+  reader.rangAll()
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  assert.deepEqual([reads, given.length], [0, 0])
+  isPaused = false
+  reader.resume(1)
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  assert.equal(given.length, 3)
+})
