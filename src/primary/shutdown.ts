@@ -110,6 +110,7 @@ async function stopInOrder(
   const reportEnd = reportDrain(parts, fateOfEvents, deadlineMs)
   toolBooter.stop()
   events.durable.followed.stop()
+  events.queues.close()
   recorders.tracing?.hurry()
   progress.step = () => namesOf(worksOf(parts), hub.queued, unreadOf(parts)) ?? 'clients to close their connections'
   await listener.drain(Math.min(LINGER_MAX_MS, shutdownTimeoutMs * 0.3))

@@ -439,7 +439,23 @@ export class Queues implements Pick<HubServices, 'queues' | 'deliveries' | 'setP
   // ── what can be done ──────────────────────────────────────────────────────
 
   async setPaused(event: string, subscriber: string | null, isPaused: boolean): Promise<number> {
+    try {
+      return await this.#setPaused(event, subscriber, isPaused)
+    } catch (error) {
+      throw asStoreError(error)
+    } finally {
+      this.#list = null
+    }
+  }
+
+  async #setPaused(event: string, subscriber: string | null, isPaused: boolean): Promise<number> {
     const { hub, durable, clock } = this.#parts
+    const store = durable?.store ?? null
+    if (store !== null && !durable!.isOpen)
+      throw new HeddleError('EVENT_BUS_UNAVAILABLE', 'A pause is kept in the event store, which is not open')
+    // Others may have paused or resumed some, and a subscriber may have come, a moment ago.
+    await store?.pauses.load()
+    this.#list = null
     const known = isPaused
       ? (await this.queues()).map((queue) => ({ event: queue.event, group: queue.subscriber }))
       : hub.pauses.list()
@@ -451,15 +467,10 @@ export class Queues implements Pick<HubServices, 'queues' | 'deliveries' | 'setP
     )
     if (meant.length === 0) return 0
     const changed: Pause[] = meant.map(({ event: name, group }) => ({ event: name, group, sinceMs: clock.nowMs() }))
-    this.#list = null
-    try {
-      if (durable?.store != null && durable.isOpen) await durable.store.pauses.change(changed, isPaused)
-      else {
-        const ids = new Set(changed.map(idOf))
-        hub.setPauses([...hub.pauses.list().filter((pause) => !ids.has(idOf(pause))), ...(isPaused ? changed : [])])
-      }
-    } catch (error) {
-      throw asStoreError(error)
+    if (store !== null) await store.pauses.change(changed, isPaused)
+    else {
+      const ids = new Set(changed.map(idOf))
+      hub.setPauses([...hub.pauses.list().filter((pause) => !ids.has(idOf(pause))), ...(isPaused ? changed : [])])
     }
     return changed.length
   }
@@ -479,10 +490,9 @@ export class Queues implements Pick<HubServices, 'queues' | 'deliveries' | 'setP
         throw asStoreError(error)
       }
     }
-    const stored = new Set(seqs)
     const inHand = hub.runNow(isMeant)
     if (seqs.length > 0) durable!.store!.dueNow(id, subscriber)
-    return Math.max(stored.size, inHand)
+    return Math.max(seqs.length, inHand)
   }
 }
 
