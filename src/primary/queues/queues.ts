@@ -72,8 +72,9 @@ interface Own {
   oldestMs: number
 }
 
-/** The event store has it. */
-const isStored = ({ event }: Delivery): boolean => event.source !== null && !event.source.isBroker
+/** It has a row. Temporary subscribers share theirs. */
+const isStored = ({ event, consumer }: Delivery): boolean =>
+  event.source !== null && !event.source.isBroker && !consumer.isTemporary
 
 export class Queues implements Pick<HubServices, 'queues' | 'deliveries' | 'setPaused' | 'runNow'> {
   readonly #parts: QueuesParts
