@@ -205,7 +205,7 @@ export class Reader {
     const cursor = this.#cursors.get(group)
     if (cursor === undefined) return
     if (cursor.state === 'full') cursor.state = 'behind'
-    this.#ready(cursor)
+    this.#news(cursor)
   }
 
   /** A thread is gone: its last commits are unknown. */

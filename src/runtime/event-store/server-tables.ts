@@ -2,7 +2,14 @@
 import type { Queryable } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { BROKER } from './delivery-rows.ts'
-import { BLOCKING_DEAD_LETTERS, FIRST_SEQ, KEEPS_PLACE, RETRYING_ROWS, SHARED_ROWS, UNIQUE_ROWS } from './store-tables.ts'
+import {
+  BLOCKING_DEAD_LETTERS,
+  FIRST_SEQ,
+  KEEPS_PLACE,
+  RETRYING_ROWS,
+  SHARED_ROWS,
+  UNIQUE_ROWS,
+} from './store-tables.ts'
 
 /** Slots of a group. One process at a time owns a slot. */
 export const SLOTS = 16

@@ -168,6 +168,11 @@ test('a paused group is not read, whatever rings, and is read from its first row
         return { rows: rows.filter(({ place }) => place > after).slice(0, limit), readTo: 0 }
       },
       readKey: () => [],
+      nextShares: () => [],
+      readShares: () => [],
+      passShare: () => 0,
+      sharesOfKeys: () => [],
+      takeTurns: () => {},
     },
     clock: SYSTEM_CLOCK,
     maxQueue: 100_000,

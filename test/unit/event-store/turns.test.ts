@@ -89,7 +89,7 @@ class Rows implements DeliveryStore {
 }
 
 /** A reader over such rows, and a hub that ends them when the test says so. */
-function start(store: Rows, roomOfShare?: (share: string) => number) {
+function start(store: Rows, roomOfShare?: (share: string) => number, isPaused = () => false) {
   const inHub: { cursor: Cursor; row: StoredDelivery }[] = []
   const settling: { cursor: Cursor; row: StoredDelivery }[] = []
   const given: number[] = []
@@ -99,6 +99,7 @@ function start(store: Rows, roomOfShare?: (share: string) => number) {
     clock: SYSTEM_CLOCK,
     maxQueue: 100_000,
     isInHand,
+    isPaused,
     isSuspect: () => false,
     note: (row) => Promise.resolve(row),
     untried: () => {},
@@ -242,5 +243,20 @@ test('the next of a key is read when the one before has settled, whosever it is'
     hub.settle()
   }
   assert.deepEqual(hub.given, [1, 2, 3])
+  hub.reader.end()
+})
+
+test('what came while the group was paused is read when it is resumed', async () => {
+  const store = new Rows()
+  let isPaused = true
+  const hub = start(store, undefined, () => isPaused)
+  for (const share of ['a', 'b']) store.add(`1["${share}"]`)
+  hub.reader.rang('some')
+  await turn()
+  assert.deepEqual(hub.given, [])
+  isPaused = false
+  hub.reader.resume(1)
+  await turn()
+  assert.deepEqual(hub.given, [1, 2])
   hub.reader.end()
 })

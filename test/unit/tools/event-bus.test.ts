@@ -49,12 +49,13 @@ test('subscribe hands over the owner and all defaults, and can be ended', () => 
   subscribe('user.created', handler, { retries: 3, group: 'mail', broadcast: true })
   const defaults = { retries: 0, backoffMs: 500, timeoutMs: 30_000, broadcast: false }
   assert.deepEqual(recorded.subscriptions, [
-    { owner: plugin, event: 'user.created', handler, options: defaults },
+    { owner: plugin, event: 'user.created', handler, options: defaults, shares: [] },
     {
       owner: plugin,
       event: 'user.created',
       handler,
       options: { ...defaults, retries: 3, group: 'mail', broadcast: true },
+      shares: [],
     },
   ])
   unsubscribe()
