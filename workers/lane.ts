@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { loadModule } from '../src/core/modules/domains.ts'
+import { openTime, showTime } from '../src/core/schedule/moved-time.ts'
 import { LaneServer } from '../src/lane/server.ts'
 import { LANE_PROTOCOL, type LaneInit, type ToPrimary, type WarmUp } from '../src/transport/messages.ts'
 
@@ -11,7 +12,14 @@ export default async function lane(task: LaneInit | WarmUp): Promise<void> {
     const { warmUp } = (await loadModule(WARM_UP_FILE)) as typeof import('../src/lane/warm-up.ts')
     return warmUp(task)
   }
-  if (task.protocol === LANE_PROTOCOL) return new LaneServer(task).run()
+  if (task.protocol === LANE_PROTOCOL) {
+    if (task.movedTime !== null) {
+      openTime(task.movedTime)
+      // Before the lane remembers the builtins.
+      showTime()
+    }
+    return new LaneServer(task).run()
+  }
   const message = 'The runtime on disk is another version than the one that runs: restart the process'
   task.port.postMessage({ type: 'boot-failed', message, stack: undefined } satisfies ToPrimary)
 }

@@ -63,6 +63,22 @@ export class Runtime {
     return this.#parts.events.hub.pending
   }
 
+  /** True while something that is due has not been handed out, and with `isWithRunning` while handlers and jobs run. */
+  isBusy(isWithRunning: boolean): boolean {
+    const { events, jobs } = this.#parts
+    return events.durable.isBusy(isWithRunning) || events.hub.isBusy(isWithRunning) || jobs.isBusy(isWithRunning)
+  }
+
+  /** A test has moved the time: what waits for it without a timer is looked at. */
+  look(): void {
+    this.#parts.events.hub.subscribersChanged()
+  }
+
+  /** A test has moved the time: what is kept for less is forgotten. */
+  timeMoved(): Promise<void> {
+    return this.#parts.events.durable.timeMoved()
+  }
+
   /** The port of `/system`; null when it has none of its own. */
   get systemPort(): number | null {
     return this.#parts.listener.systemPort

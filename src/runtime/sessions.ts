@@ -5,6 +5,7 @@ import type { HttpContext } from '../contracts/http-request.ts'
 import type { State } from '../contracts/state.ts'
 import { readVariable } from '../core/config/plugin-variables.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
+import { appMs } from '../core/schedule/clock.ts'
 import { newSecret } from '../core/schemas/secret-fields.ts'
 import { RequestContext } from './endpoint/context.ts'
 import { sessionCookies } from './endpoint/cookies.ts'
@@ -106,7 +107,7 @@ export class Sessions<Session extends object> {
 
   /** Puts off the end of a session. One that was ended meanwhile is not begun again, and one that was changed is renewed by the next request. */
   async #renew(context: HttpContext, key: string, session: Session): Promise<void> {
-    const nowMs = performance.now()
+    const nowMs = appMs()
     const renewedMs = this.#renewedMs.get(key)
     if (renewedMs !== undefined && nowMs - renewedMs < Math.min(RENEW_MS, this.#options.ttlMs / 10)) return
     if (!(await this.#state.compareAndSet(key, session, session, this.#newPlace))) return

@@ -17,7 +17,7 @@ import type { StoreAnswer, StoreChanges } from './store-changes.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 32
+export const LANE_PROTOCOL = 33
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -57,6 +57,8 @@ export interface LaneInit {
   tracing: RecordingInit | null
   /** Null where no history is kept. */
   history: RecordingInit | null
+  /** By how much a test has moved the time; null outside of a test. */
+  movedTime: SharedArrayBuffer | null
 }
 
 /** Task of a spare thread: the modules to load. */

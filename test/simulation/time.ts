@@ -28,6 +28,7 @@ export class SimulatedClock implements Clock {
 
   readonly nowMs = (): number => EPOCH_MS + this.#steadyMs + this.#setMs
   readonly steadyMs = (): number => this.#steadyMs
+  readonly appMs = this.steadyMs
 
   /** The latest that it has shown. */
   readonly latestMs = (): number => Math.max(this.#latestMs, this.nowMs())
@@ -36,6 +37,10 @@ export class SimulatedClock implements Clock {
     this.timers++
     // As Node takes it.
     return this.#push(Math.max(1, Math.trunc(ms)), run, 0, true)
+  }
+
+  due(ms: number, run: () => void, mostMs = ms): Timer {
+    return this.after(Math.min(ms, mostMs), run)
   }
 
   every(ms: number, run: () => void): Timer {

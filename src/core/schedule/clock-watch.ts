@@ -1,5 +1,5 @@
 // Notices that the system's clock was set, or that the machine was suspended.
-import { steadyMs } from './clock.ts'
+import { appMs } from './clock.ts'
 
 /** How often the clock is looked at, milliseconds. */
 const LOOK_MS = 1000
@@ -9,12 +9,12 @@ const JUMP_MS = 1000
 /** Compares the wall clock with the one that nobody sets. */
 export class ClockWatch {
   readonly #timer: NodeJS.Timeout
-  #aheadMs = Date.now() - steadyMs()
+  #aheadMs = Date.now() - appMs()
 
   /** @param onJump told by how much the wall clock has gone ahead; negative: back */
   constructor(onJump: (jumpMs: number) => void) {
     this.#timer = setInterval(() => {
-      const aheadMs = Date.now() - steadyMs()
+      const aheadMs = Date.now() - appMs()
       const jumpMs = aheadMs - this.#aheadMs
       this.#aheadMs = aheadMs
       if (Math.abs(jumpMs) >= JUMP_MS) onJump(jumpMs)

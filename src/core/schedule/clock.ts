@@ -2,6 +2,7 @@
 
 import type { ClockAnchor } from '../../contracts/tracing.ts'
 import { timeOrderedId } from '../causality/ids.ts'
+import { movedMemory, movedMs } from './moved-time.ts'
 
 /** What `after` and `every` return, for `cancel`. */
 export interface Timer {
@@ -17,6 +18,13 @@ export interface Clock {
   steadyMs(): number
   /** Runs once, when so many milliseconds are over. */
   after(ms: number, run: () => void): Timer
+  /** As `steadyMs`, for what an application waits for (delays, limits): it goes on when a test moves the time. */
+  appMs(): number
+  /**
+   * As `after`, for what an application waits for: it also runs when a test moves the time that far.
+   * @param mostMs it runs after so many milliseconds already, and whoever set it looks again
+   */
+  due(ms: number, run: () => void, mostMs?: number): Timer
   /** Runs again and again, with so many milliseconds between. */
   every(ms: number, run: () => void): Timer
   /** A timer that is over, or that was never set, is no fault. */
@@ -65,14 +73,65 @@ class LongTimer implements Timer {
   }
 }
 
+/** What waits for a time that a test may move. Empty outside of a test. */
+const dues = new Set<DueTimer>()
+
+/** A timer that also runs when a test moves the time that far. */
+class DueTimer implements Timer {
+  readonly dueMs: number
+  readonly #run: () => void
+  readonly #timer: Timer | undefined
+
+  /** @param mostMs infinite: it runs by a moved time alone */
+  constructor(ms: number, run: () => void, mostMs: number) {
+    this.dueMs = appMs() + ms
+    this.#run = run
+    if (mostMs !== Number.POSITIVE_INFINITY) this.#timer = SYSTEM_CLOCK.after(Math.min(ms, mostMs), () => this.ring())
+    dues.add(this)
+  }
+
+  unref(): this {
+    this.#timer?.unref()
+    return this
+  }
+
+  cancel(): void {
+    dues.delete(this)
+    SYSTEM_CLOCK.cancel(this.#timer)
+  }
+
+  ring(): void {
+    this.cancel()
+    this.#run()
+  }
+}
+
+/** When the next of what waits for a time that a test may move is due, by `appMs`; infinite: never. */
+export function nextDueAt(): number {
+  let firstMs = Number.POSITIVE_INFINITY
+  for (const { dueMs } of dues) firstMs = Math.min(firstMs, dueMs)
+  return firstMs
+}
+
+/** A test has moved the time: runs what is due, in its order. */
+export function ringDue(): void {
+  const nowMs = appMs()
+  const due = [...dues].filter(({ dueMs }) => dueMs <= nowMs).sort((a, b) => a.dueMs - b.dueMs)
+  // One may cancel another.
+  for (const timer of due) if (dues.has(timer)) timer.ring()
+}
+
 /** The globals are looked up at each call: a test may have replaced them. */
 export const SYSTEM_CLOCK: Clock = {
   nowMs: () => Date.now(),
   steadyMs,
   after: (ms, run) => (ms <= TIMER_MAX_MS ? setTimeout(run, ms) : new LongTimer(ms, run)),
+  appMs,
+  due: (ms, run, mostMs = ms) =>
+    movedMemory() === null ? SYSTEM_CLOCK.after(Math.min(ms, mostMs), run) : new DueTimer(ms, run, mostMs),
   every: (ms, run) => setInterval(run, ms),
   cancel: (timer) => {
-    if (timer instanceof LongTimer) timer.cancel()
+    if (timer instanceof LongTimer || timer instanceof DueTimer) timer.cancel()
     else clearTimeout(timer as NodeJS.Timeout | undefined)
   },
   turn: (run) => void setImmediate(run),
@@ -99,7 +158,12 @@ export function steadyMs(): number {
   return Math.trunc(ORIGIN_MS + clock.now())
 }
 
-/** The same with fractions. */
+/** Milliseconds by `steadyMs`, and by how much a test has moved the time. */
+export function appMs(): number {
+  return steadyMs() + movedMs()
+}
+
+/** The same as `steadyMs` with fractions. */
 export function exactMs(): number {
   return ORIGIN_MS + clock.now()
 }

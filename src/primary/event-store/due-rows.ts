@@ -38,7 +38,7 @@ export class DueRows {
   /** Last row of earlier processes. */
   #lastBefore = 0
   /** Both clocks and the last row at the last look. */
-  #seen = { nowMs: 0, steadyMs: 0, last: 0 }
+  #seen = { nowMs: 0, appMs: 0, last: 0 }
   #isLooking = false
   /** Rows of earlier processes with times set by this process. */
   readonly #noted = new Set<number>()
@@ -51,10 +51,15 @@ export class DueRows {
   async open(last: number): Promise<void> {
     const { clock } = this.#parts
     this.#lastBefore = last
-    this.#seen = { nowMs: clock.nowMs(), steadyMs: clock.steadyMs(), last }
+    this.#seen = { nowMs: clock.nowMs(), appMs: clock.appMs(), last }
     this.#state = 'waiting'
     await this.first()
     this.#lookTimer = clock.every(LOOK_MS, () => void this.#look()).unref()
+  }
+
+  /** True while due rows are being moved, and while rows that have come are due. */
+  get isBusy(): boolean {
+    return this.#state === 'moving' || (this.#state === 'waiting' && this.#firstMs <= this.#parts.clock.nowMs())
   }
 
   /** Called when a row waits for a new time, milliseconds since the epoch. */
@@ -98,8 +103,8 @@ export class DueRows {
     const { clock } = this.#parts
     clock.cancel(this.#timer)
     if (this.#firstMs === Number.POSITIVE_INFINITY) return
-    const ms = Math.min(JUMP_MS, Math.max(0, this.#firstMs - clock.nowMs()))
-    this.#timer = clock.after(ms, () => void this.#move()).unref()
+    const ms = Math.max(0, this.#firstMs - clock.nowMs())
+    this.#timer = clock.due(ms, () => void this.#move(), JUMP_MS).unref()
   }
 
   async #move(): Promise<void> {
@@ -119,9 +124,9 @@ export class DueRows {
     const { store, clock, report } = this.#parts
     try {
       const last = await store.lastSeq()
-      const [nowMs, steadyMs] = [clock.nowMs(), clock.steadyMs()]
+      const [nowMs, appMs] = [clock.nowMs(), clock.appMs()]
       const seen = this.#seen
-      const jumpMs = nowMs - seen.nowMs - (steadyMs - seen.steadyMs)
+      const jumpMs = nowMs - seen.nowMs - (appMs - seen.appMs)
       if (Math.abs(jumpMs) >= JUMP_MS) {
         const ms = 2 * Math.round(jumpMs / 2)
         const sinceMs = seen.nowMs + ms - MARGIN_MS
@@ -134,7 +139,7 @@ export class DueRows {
           untilMs: nowMs + MARGIN_MS,
         })
       }
-      this.#seen = { nowMs, steadyMs, last }
+      this.#seen = { nowMs, appMs, last }
       if (Math.abs(jumpMs) >= JUMP_MS && this.#state === 'waiting') await this.first()
     } catch (error) {
       report(`Rows that wait for their time cannot be read, it is tried again: ${messageOf(error)}`)

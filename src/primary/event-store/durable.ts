@@ -97,6 +97,17 @@ export class Durable {
     this.#store?.moved(event, dueMs)
   }
 
+  /** See `EventStore`. */
+  isBusy(isWithRunning: boolean): boolean {
+    return this.#store?.isBusy(isWithRunning) === true
+  }
+
+  /** A test has moved the time: what is kept for less is forgotten. */
+  async timeMoved(): Promise<void> {
+    if (this.isOpen) await this.#store?.pruneReports()
+    this.followed.forgetEnded()
+  }
+
   /** A lane has subscribed after the boot, and the hub knows it. */
   subscribed(): void {
     this.#store?.subscribed()

@@ -543,12 +543,17 @@ export class EventStore {
     this.#members?.doorbell.reported(id)
   }
 
+  /** True while rows are read, moved or about to be, and with `isWithRunning` while outcomes are written. */
+  isBusy(isWithRunning: boolean): boolean {
+    return this.reader.isReading || this.#due.isBusy || (isWithRunning && !this.#settler.isIdle)
+  }
+
   async #pruneReports(): Promise<void> {
     const nowMs = this.#clock.steadyMs()
     if (nowMs < this.#prunedMs) return
     this.#prunedMs = nowMs + PRUNE_MS
+    await this.pruneReports()
     const { database } = this.#store
-    await pruneReports(database, database.dialect)
     if (database.dialect === 'postgres') await prunePermits(database)
     await database.execute(`DELETE FROM heddle_limit WHERE until_ms < ${CLOCK_MS[database.dialect]}`)
   }
@@ -557,6 +562,12 @@ export class EventStore {
   dueNow(id: string, group: string | null): void {
     this.moved('', 1)
     this.#members?.doorbell.runNow(id, group)
+  }
+
+  /** Deletes reports that are no longer kept. */
+  pruneReports(): Promise<void> {
+    const { database } = this.#store
+    return pruneReports(database, database.dialect)
   }
 
   /** A row that waits has got another due time, milliseconds since the epoch. */

@@ -1,6 +1,6 @@
 // What the database knows of events that are followed.
 import type { FollowState } from '../../contracts/event-bus.ts'
-import { CLOCK_MS, type StoreDatabase } from '../../runtime/event-store/database.ts'
+import { appClockMs, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import { keyIn } from '../../runtime/event-store/event-columns.ts'
 import { progressIn } from '../../runtime/event-store/report-rows.ts'
 import { uniqueIn } from '../../runtime/event-store/unique-rows.ts'
@@ -70,7 +70,7 @@ export async function readFollowed(db: StoreDatabase, ids: readonly string[]): P
     params,
   )
   const reports = await db.query<ReportRow & Record<string, never>>(
-    `SELECT event_id, grp, attempt, progress, result, last_n, outcome, ${CLOCK_MS[db.dialect]} - at_ms AS age_ms FROM heddle_report WHERE event_id IN (${list})`,
+    `SELECT event_id, grp, attempt, progress, result, last_n, outcome, ${appClockMs(db.dialect)} - at_ms AS age_ms FROM heddle_report WHERE event_id IN (${list})`,
     params,
   )
   const dead = await db.query<DeadRow & Record<string, never>>(

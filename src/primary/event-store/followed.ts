@@ -131,6 +131,11 @@ export class FollowedEvents {
     }
   }
 
+  /** Those that nobody waits for are read anew. */
+  forgetEnded(): void {
+    for (const { id, waiters } of this.#all.values()) if (waiters.size === 0) this.#all.delete(id)
+  }
+
   /** The process stops: those who follow are told, and come back to another one. */
   stop(): void {
     this.#isStopping = true

@@ -126,6 +126,10 @@ export class Reader {
     this.#state = 'ended'
   }
 
+  get isReading(): boolean {
+    return this.#state === 'reading'
+  }
+
   // ── groups ────────────────────────────────────────────────────────────────
 
   /** The group has a subscriber: its rows are read from the first one. */

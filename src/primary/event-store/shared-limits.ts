@@ -1,4 +1,5 @@
 // The limits that processes on one server share.
+import { movedMs } from '../../core/schedule/moved-time.ts'
 import { CLOCK_MS, ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import { type Ask, type Grant, grantOf } from '../events/rate-limits.ts'
 import type { RateLimit, RateState } from '../events/rate-window.ts'
@@ -22,7 +23,7 @@ export function askLimits(db: StoreDatabase, asks: readonly Ask[]): Promise<Gran
       rows = await lock()
     }
     const states = new Map(rows.map(({ name, state }) => [name, JSON.parse(state) as RateState]))
-    const nowMs = Number(rows[0]!.now_ms)
+    const nowMs = Number(rows[0]!.now_ms) + movedMs()
     const grants = asks.map((ask) =>
       grantOf(
         new Map(ask.limits.map((limit): [RateLimit, RateState] => [limit, states.get(limit.name)!])),

@@ -334,7 +334,7 @@ export class Consumer {
   isGone = false
   /** True when all its instances subscribed after their plugins had booted. */
   isTemporary = true
-  /** Until then it gets nothing, by the steady clock. */
+  /** Until then it gets nothing, by `appMs`. */
   heldUntilMs = 0
   /** True while somebody has paused it: it gets nothing, and its events wait. */
   isPaused = false

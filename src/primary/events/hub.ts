@@ -170,6 +170,17 @@ export class Hub implements DeliverySink {
     return this.pending - this.#unanswered.count
   }
 
+  /** Deliveries that could begin now and have not, and with `isWithRunning` those that run. False when all wait for a time, a key or an operator. */
+  isBusy(isWithRunning: boolean): boolean {
+    if (!this.#beginning.isEmpty || this.#limits.isAsking) return true
+    if (!isWithRunning) return false
+    const isReady = (delivery: Delivery): boolean =>
+      !this.#isHeldBack(delivery.consumer) &&
+      !this.#limits.waits(delivery) &&
+      delivery.consumer.instances.some(({ isPaused }) => !isPaused)
+    return this.#unanswered.count > 0 || !this.#quarantine.isEmpty || this.#waiting.someNext(isReady)
+  }
+
   /** Pending deliveries in memory alone: they end with the process. */
   get unstored(): number {
     return this.#budget.unstored
@@ -802,7 +813,7 @@ export class Hub implements DeliverySink {
   /** A subscriber gets nothing for some time. */
   holdBack(event: string, group: string, ms: number): void {
     const consumer = this.#topology.consumer(event, group)
-    if (consumer !== undefined) consumer.heldUntilMs = Math.max(consumer.heldUntilMs, this.clock.steadyMs() + ms)
+    if (consumer !== undefined) consumer.heldUntilMs = Math.max(consumer.heldUntilMs, this.clock.appMs() + ms)
   }
 
   /** True for a subscriber that asks whose an event is. */
@@ -822,7 +833,7 @@ export class Hub implements DeliverySink {
   }
 
   #isHeldBack({ heldUntilMs }: Consumer): boolean {
-    return heldUntilMs !== 0 && heldUntilMs > this.clock.steadyMs()
+    return heldUntilMs !== 0 && heldUntilMs > this.clock.appMs()
   }
 
   #tryAgain(delivery: Delivery, delayMs: number): void {

@@ -51,6 +51,10 @@ export class Quarantine {
     return taken
   }
 
+  get isEmpty(): boolean {
+    return this.#waiting.size === 0
+  }
+
   items(): Iterable<Delivery> {
     return this.#waiting
   }

@@ -16,6 +16,14 @@ export class WaitingQueues {
     return this.#queues.size === 0
   }
 
+  /** True if this holds for the next delivery of a queue. */
+  someNext(isMeant: (delivery: Delivery) => boolean): boolean {
+    return [...this.#queues].some(({ waiting }) => {
+      const next = waiting.peek()
+      return next !== undefined && isMeant(next)
+    })
+  }
+
   /** The delivery is ready, and no thread has room. */
   push(delivery: Delivery): void {
     delivery.queue.waiting.push(delivery)
@@ -84,6 +92,10 @@ export class Beginnings {
 
   get hasRoom(): boolean {
     return this.#all.size < BEGINNING_MAX
+  }
+
+  get isEmpty(): boolean {
+    return this.#all.size === 0
   }
 
   add(delivery: Delivery): void {
@@ -199,7 +211,7 @@ export class DelayQueue {
   }
 
   #delay(waiting: Map<Delivery, Timer>, delivery: Delivery, delayMs: number, run: (delivery: Delivery) => void): void {
-    const timer = this.#clock.after(delayMs, () => {
+    const timer = this.#clock.due(delayMs, () => {
       waiting.delete(delivery)
       run(delivery)
     })

@@ -43,7 +43,7 @@ interface Asking {
   readonly limits: readonly RateLimit[]
   /** Deliveries that may begin. */
   granted: number
-  /** Until when, by the steady clock. */
+  /** Until when, by `appMs`. */
   untilMs: number
   /** idle ──► asking ──► idle | waiting ──► idle */
   state: 'idle' | 'asking' | 'waiting'
@@ -71,6 +71,8 @@ export class RateLimits {
   readonly #timers = new Set<Timer>()
   /** They are asked for together. */
   #due: Asking[] = []
+  /** Questions to the limits that processes share. */
+  #questions = 0
 
   constructor(parts: RateLimitsParts) {
     this.#parts = parts
@@ -97,13 +99,23 @@ export class RateLimits {
     return true
   }
 
+  /** True while the limits that processes share are asked. */
+  get isAsking(): boolean {
+    return this.#due.length > 0 || this.#questions > 0
+  }
+
+  /** True while it waits for its time. */
+  waits({ consumer, share }: Delivery): boolean {
+    return this.#asking.get(consumer)?.get(keyOf(consumer, share))?.state === 'waiting'
+  }
+
   /** It has not begun after all. */
   back({ consumer, share }: Delivery): void {
     this.#of(consumer, share).granted++
   }
 
   #isGranted({ granted, untilMs }: Asking): boolean {
-    return granted > 0 && this.#parts.clock.steadyMs() <= untilMs
+    return granted > 0 && this.#parts.clock.appMs() <= untilMs
   }
 
   #of(consumer: Consumer, share: string): Asking {
@@ -139,12 +151,14 @@ export class RateLimits {
   }
 
   async #askShared(shared: SharedLimits): Promise<void> {
+    this.#questions++
     for (let due = this.#due.splice(0, ASKS_MAX); due.length > 0; due = this.#due.splice(0, ASKS_MAX)) {
       const asks = this.#asksOf(due)
       const grants = await shared.ask(asks).catch(() => asks.map(() => ({ granted: 0, waitMs: RETRY_MS })))
       this.#granted(due, () => grants)
       this.#parts.changed()
     }
+    this.#questions--
   }
 
   /** Together they ask for no more than could begin: what is granted and not used counts all the same. */
@@ -159,7 +173,7 @@ export class RateLimits {
 
   #askOwn({ limits, wanted }: Ask): Grant {
     const states = new Map(limits.map((limit) => [limit, this.#states.get(limit.name) ?? []]))
-    const grant = grantOf(states, this.#parts.clock.steadyMs(), wanted)
+    const grant = grantOf(states, this.#parts.clock.appMs(), wanted)
     for (const [{ name }, state] of states) {
       this.#states.delete(name)
       this.#states.set(name, state)
@@ -179,11 +193,11 @@ export class RateLimits {
   #told(asking: Asking, { granted, waitMs }: Grant): void {
     const { clock, changed } = this.#parts
     asking.granted = granted
-    asking.untilMs = clock.steadyMs() + GRANT_MS
+    asking.untilMs = clock.appMs() + GRANT_MS
     asking.state = granted > 0 ? 'idle' : 'waiting'
     if (granted > 0) return this.#mayTryAgain(asking)
     if (asking.share !== '' && waitMs > ASIDE_MS) this.#parts.aside(asking.consumer, asking.share)
-    const timer = clock.after(waitMs, () => {
+    const timer = clock.due(waitMs, () => {
       this.#timers.delete(timer)
       asking.state = 'idle'
       this.#mayTryAgain(asking)

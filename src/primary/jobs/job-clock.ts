@@ -5,7 +5,9 @@ import { timeOrderedId } from '../../core/causality/ids.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf, messageWithCauses, stackOf } from '../../core/errors/description.ts'
 import { placeInPlugin, placeText } from '../../core/errors/places.ts'
+import { SYSTEM_CLOCK, type Timer } from '../../core/schedule/clock.ts'
 import { firstDueMs, nextDueMs } from '../../core/schedule/cron.ts'
+import { movedMs } from '../../core/schedule/moved-time.ts'
 import { UPCOMING_MS, upcomingRuns } from '../../core/schedule/upcoming.ts'
 import type { JobFault } from '../../transport/messages.ts'
 import type { JobStore } from './stored-jobs.ts'
@@ -36,6 +38,8 @@ export interface Asked {
 export interface JobClockOptions {
   /** False on a replica that does not run jobs: they are listed and never fire. */
   enabled: boolean
+  /** True where jobs become due by a time that a test moves, and not by themselves. */
+  isByTest?: boolean
   /** A job at a date is given up when this many threads have died in it. */
   maxDeaths: number
   /** Why the job cannot run now; null when it can. */
@@ -56,7 +60,7 @@ interface Job {
   dueMs: number | null
   /** One of its times on its own clock, and the same as milliseconds since the epoch, as it is stored. */
   anchor: { ownMs: number; atMs: number } | null
-  timer: NodeJS.Timeout | undefined
+  timer: Timer | undefined
   running: Promise<void> | undefined
   runs: number
   failures: number
@@ -88,6 +92,8 @@ export class JobClock {
   #status: 'idle' | 'standby' | 'started' | 'stopped' = 'idle'
   /** Null where jobs are kept in memory only. Another object each time that this process becomes the one that fires jobs. */
   #store: JobStore | null = null
+  /** Questions to the store that it has not answered. */
+  #asking = 0
 
   constructor(options: JobClockOptions) {
     this.#options = options
@@ -105,7 +111,7 @@ export class JobClock {
       known.isWanted = true
       known.missed = missed
       if (isKept && isSame(known.schedule, schedule)) return
-      clearTimeout(known.timer)
+      this.#cancel(known)
       known.schedule = schedule
       known.obstacle = null
     }
@@ -135,7 +141,7 @@ export class JobClock {
   keep(isWanted: (key: string) => boolean): void {
     for (const [key, job] of this.#jobs) {
       if (isWanted(key)) continue
-      clearTimeout(job.timer)
+      this.#cancel(job)
       job.dueMs = null
       job.isWanted = false
       if (job.running === undefined) this.#jobs.delete(key)
@@ -156,7 +162,7 @@ export class JobClock {
     this.#status = 'standby'
     this.#store = null
     for (const job of this.#jobs.values()) {
-      clearTimeout(job.timer)
+      this.#cancel(job)
       job.dueMs = null
       job.obstacle = null
     }
@@ -166,11 +172,17 @@ export class JobClock {
   async stop(): Promise<void> {
     this.#status = 'stopped'
     for (const job of this.#jobs.values()) {
-      clearTimeout(job.timer)
+      this.#cancel(job)
       if (job.schedule.kind === 'at' && job.obstacle !== null && job.dueMs !== null) this.#sayUndone(job)
       job.dueMs = null
     }
     await Promise.all([...this.#jobs.values()].map((job) => job.running))
+  }
+
+  /** True while the store is asked when jobs are due, or whether they may run, and with `isWithRunning` while runs are under way. */
+  isBusy(isWithRunning: boolean): boolean {
+    if (this.#asking > 0) return true
+    return isWithRunning && [...this.#jobs.values()].some(({ running }) => running !== undefined)
   }
 
   /** True for a job that somebody registers. */
@@ -196,7 +208,7 @@ export class JobClock {
     if (schedule.kind === 'at') {
       // This is its run, and what comes after one that it has had begins anew.
       if (dueMs === null) job.attempts = 0
-      clearTimeout(job.timer)
+      this.#cancel(job)
       job.dueMs = null
       job.obstacle = null
     }
@@ -223,7 +235,7 @@ export class JobClock {
       plugin: job.plugin,
       name: job.name,
       schedule: job.schedule,
-      fires_here: this.#options.enabled && this.#status !== 'standby',
+      fires_here: this.#options.enabled && this.#options.isByTest !== true && this.#status !== 'standby',
       next_run: job.dueMs === null ? null : toIso(wallMs(job, job.dueMs)),
       runs: job.runs,
       failures: job.failures,
@@ -265,6 +277,7 @@ export class JobClock {
     // A date that is running is not one that was cut off.
     if (schedule.kind === 'at') await job.running
     if (!isCurrent()) return
+    this.#asking++
     try {
       const placement = await store.place(key, job)
       if (!isCurrent()) return
@@ -278,9 +291,11 @@ export class JobClock {
     } catch (error) {
       if (!isCurrent()) return
       if (isFirst) this.#options.log('WARNING', `${nameOf(job)} cannot be stored and waits: ${messageOf(error)}`)
-      job.timer = setTimeout(() => {
+      job.timer = SYSTEM_CLOCK.after(PLACE_AGAIN_MS, () => {
         if (isCurrent()) void this.#place(key, job, store, false)
-      }, PLACE_AGAIN_MS)
+      })
+    } finally {
+      this.#asking--
     }
   }
 
@@ -289,7 +304,7 @@ export class JobClock {
     if (this.#status !== 'started') return
     for (const [key, job] of this.#jobs) {
       if (job.dueMs === null || job.schedule.kind === 'every') continue
-      clearTimeout(job.timer)
+      this.#cancel(job)
       if (job.schedule.kind === 'cron') job.dueMs = earlier(job.dueMs, firstDueMs(job.schedule, Date.now()))
       this.#sleep(key, job)
     }
@@ -301,9 +316,17 @@ export class JobClock {
 
   #sleep(key: string, job: Job): void {
     if (job.dueMs === null) return
-    const isLate = job.schedule.kind === 'at' && job.obstacle !== null
-    const waitMs = isLate ? TRY_AGAIN_MS : Math.max(0, job.dueMs - nowFor(job.schedule))
-    job.timer = setTimeout(() => this.#wake(key, job), Math.min(Math.ceil(waitMs), MAX_SLEEP_MS))
+    const wake = (): void => this.#wake(key, job)
+    if (job.schedule.kind === 'at' && job.obstacle !== null) {
+      job.timer = SYSTEM_CLOCK.after(TRY_AGAIN_MS, wake)
+      return
+    }
+    const waitMs = Math.ceil(Math.max(0, job.dueMs - nowFor(job.schedule)))
+    job.timer = SYSTEM_CLOCK.due(waitMs, wake, this.#options.isByTest ? Number.POSITIVE_INFINITY : MAX_SLEEP_MS)
+  }
+
+  #cancel({ timer }: Job): void {
+    SYSTEM_CLOCK.cancel(timer)
   }
 
   #wake(key: string, job: Job): void {
@@ -396,6 +419,15 @@ export class JobClock {
 
   /** Tries until the database answers. False when it says so, or this process is not the one any more. */
   async #insist(job: Job, store: JobStore, ask: () => Promise<unknown>): Promise<boolean> {
+    this.#asking++
+    try {
+      return await this.#askUntilAnswered(job, store, ask)
+    } finally {
+      this.#asking--
+    }
+  }
+
+  async #askUntilAnswered(job: Job, store: JobStore, ask: () => Promise<unknown>): Promise<boolean> {
     for (let failed = 0; ; failed++) {
       try {
         return (await ask()) !== false
@@ -460,17 +492,19 @@ const nameOf = ({ name, plugin }: Job): string => `Job ${name} of ${plugin}`
 
 /** Intervals are measured on the monotonic clock, dates and cron expressions on the wall clock. */
 function nowFor(schedule: Schedule): number {
-  return schedule.kind === 'every' ? performance.now() : Date.now()
+  return schedule.kind === 'every' ? ageMs() : Date.now()
 }
 
+/** By the monotonic clock, and by how much a test has moved the time. */
+const ageMs = (): number => performance.now() + movedMs()
+
 /** A time in milliseconds since the epoch on a job's own clock. A date is itself, whether or not the clock turns meanwhile. */
-const ownMs = ({ kind }: Schedule, atMs: number): number =>
-  kind === 'every' ? atMs - Date.now() + performance.now() : atMs
+const ownMs = ({ kind }: Schedule, atMs: number): number => (kind === 'every' ? atMs - Date.now() + ageMs() : atMs)
 
 /** A time on a job's own clock as milliseconds since the epoch: on the grid that is stored, as long as nobody has moved the wall clock. */
 function wallMs({ schedule, anchor }: Job, ms: number): number {
   if (schedule.kind !== 'every') return ms
-  const atMs = Date.now() + ms - performance.now()
+  const atMs = Date.now() + ms - ageMs()
   const onGridMs = anchor === null ? atMs : anchor.atMs + ms - anchor.ownMs
   return Math.round(Math.abs(onGridMs - atMs) < MOVED_MS ? onGridMs : atMs)
 }

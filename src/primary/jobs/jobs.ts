@@ -44,6 +44,8 @@ interface Run {
 
 export interface JobsOptions {
   enabled: boolean
+  /** See `JobClockOptions`. */
+  isByTest?: boolean
   /** The lanes that take work. */
   lanes: () => Lane[]
   /** True for a plugin whose jobs do not run for now. */
@@ -78,10 +80,11 @@ export class Jobs {
   history: RunsRecorder | null = null
 
   constructor(options: JobsOptions) {
-    const { enabled, database, replica, log } = options
+    const { enabled, isByTest = false, database, replica, log } = options
     this.#options = options
     this.#clock = new JobClock({
       enabled,
+      isByTest,
       maxDeaths: POISON_DEATHS,
       obstacleTo: (key) => this.#obstacleTo(key),
       run: (key, run) => this.#run(key, run),
@@ -302,6 +305,11 @@ export class Jobs {
       // The list says that it is not known.
       return null
     }
+  }
+
+  /** True while it is not known when jobs are due, and with `isWithRunning` while runs are under way. */
+  isBusy(isWithRunning: boolean): boolean {
+    return !this.#election.isKnown || this.#clock.isBusy(isWithRunning)
   }
 
   /** Starts the clock, or the election of the process whose clock runs. All jobs of the primary have been added by now. */

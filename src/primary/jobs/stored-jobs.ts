@@ -263,12 +263,19 @@ export class LeaderElection {
   /** The lease of another one on a server, and since when it is as it is. */
   #seen = { lease: '', sinceMs: 0 }
   #fault: string | null = null
+  /** False from the start of the election until its first look has ended. */
+  #isKnown = true
 
   constructor(options: LeaderElectionOptions) {
     this.#options = options
   }
 
+  get isKnown(): boolean {
+    return this.#isKnown
+  }
+
   start(): void {
+    this.#isKnown = false
     this.#task.start(0)
   }
 
@@ -305,6 +312,7 @@ export class LeaderElection {
       else if (steadyMs() - this.#renewedMs >= RENEW_MS) await this.#renew(database)
       if (this.#fault !== null) this.#options.log('INFO', 'The database knows again which process runs the jobs')
       this.#fault = null
+      this.#isKnown = true
     } catch (error) {
       const fault = messageOf(error)
       if (fault !== this.#fault) {

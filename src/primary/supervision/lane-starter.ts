@@ -8,6 +8,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { FRAMES_MAX } from '../../core/errors/places.ts'
 import { steadyMs } from '../../core/schedule/clock.ts'
+import { movedMemory } from '../../core/schedule/moved-time.ts'
 import { type ThreadTimes, timesOfThreads, together } from '../../core/schedule/thread-clock.cjs'
 import { letGo } from '../../transport/memory/garbage.ts'
 import { YOUNG_GENERATION_MB } from '../../transport/memory/heartbeat.ts'
@@ -249,6 +250,7 @@ export class LaneStarter {
       aftermathMs: this.#aftermathMs,
       mark,
       descriptors: descriptorsOfPlugins(),
+      movedTime: movedMemory(),
     }
     const ended = (error: unknown): void => {
       letGo(...Object.values(memory))

@@ -2,6 +2,7 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import { readVariable } from '../../core/config/plugin-variables.ts'
 import type { Settings } from '../../core/config/schema.ts'
+import { movedMs } from '../../core/schedule/moved-time.ts'
 import type { SqlDatabase } from '../../stores/sql/database.ts'
 
 /** The database's own clock as milliseconds since the epoch. */
@@ -9,6 +10,10 @@ export const CLOCK_MS = {
   sqlite: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
   postgres: 'CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)',
 } as const
+
+/** The same for what an application keeps for a time: a test moves it. */
+export const appClockMs = (dialect: keyof typeof CLOCK_MS): string =>
+  movedMs() === 0 ? CLOCK_MS[dialect] : `(${CLOCK_MS[dialect]} + ${movedMs()})`
 
 /** A transaction of the runtime's own. Its statements name the rows they change, so it needs no higher isolation. */
 export function ownTransaction<T>(db: StoreDatabase, work: (tx: Queryable) => Promise<T>): Promise<T> {

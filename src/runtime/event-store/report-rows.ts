@@ -1,8 +1,9 @@
 // What handlers report of their events, and what they return: rows that outlive the delivery.
 import type { Queryable } from '../../contracts/db.ts'
-import { CLOCK_MS, type StoreDatabase } from './database.ts'
+import { movedMs } from '../../core/schedule/moved-time.ts'
+import { appClockMs, type StoreDatabase } from './database.ts'
 
-type Dialect = keyof typeof CLOCK_MS
+type Dialect = StoreDatabase['dialect']
 
 /**
  * - `heddle_report`: one row for an event and a subscriber that has reported, or whose result is kept. `grp`: the group. `generation` grows with each
@@ -47,7 +48,7 @@ export interface ReportUpdate {
 const upsertText = (
   dialect: Dialect,
 ): string => `INSERT INTO heddle_report (event_id, grp, attempt, progress, result, last_n, generation, outcome, at_ms, until_ms)
-  VALUES ($1, $2, $3, $4, $5, $6, $8, CASE WHEN CAST($7 AS BIGINT) > 0 THEN 'done' END, ${CLOCK_MS[dialect]}, CASE WHEN CAST($7 AS BIGINT) = 0 THEN 0 ELSE ${CLOCK_MS[dialect]} + CAST($7 AS BIGINT) END)
+  VALUES ($1, $2, $3, $4, $5, $6, $8, CASE WHEN CAST($7 AS BIGINT) > 0 THEN 'done' END, ${appClockMs(dialect)}, CASE WHEN CAST($7 AS BIGINT) = 0 THEN 0 ELSE ${appClockMs(dialect)} + CAST($7 AS BIGINT) END)
   ON CONFLICT (event_id, grp) DO UPDATE SET attempt = excluded.attempt, progress = excluded.progress, result = excluded.result,
     last_n = excluded.last_n, generation = excluded.generation, outcome = excluded.outcome, at_ms = excluded.at_ms, until_ms = excluded.until_ms
   WHERE heddle_report.generation <= excluded.generation`
@@ -59,7 +60,8 @@ export async function writeReport(
   { eventId, group, attempt }: ReportPlace,
   { progress, lastN, generation, result, keptMs }: ReportUpdate,
 ): Promise<void> {
-  await to.execute(UPSERT[dialect], [eventId, group, attempt, progress, result, lastN, keptMs, generation])
+  const sql = movedMs() === 0 ? UPSERT[dialect] : upsertText(dialect)
+  await to.execute(sql, [eventId, group, attempt, progress, result, lastN, keptMs, generation])
 }
 
 /** Number of the last chunk of all attempts so far, and their generation; chunks of earlier attempts are deleted. */
@@ -83,7 +85,7 @@ export async function beginChunks(
 export async function cancelReports(tx: Queryable, dialect: Dialect, eventIds: readonly string[]): Promise<void> {
   const list = dialect === 'sqlite' ? 'SELECT value FROM json_each($1)' : 'SELECT json_array_elements_text($1::json)'
   await tx.execute(
-    `UPDATE heddle_report SET outcome = 'cancelled', generation = generation + 1, until_ms = ${CLOCK_MS[dialect]} + ${CANCELLED_KEPT_MS}
+    `UPDATE heddle_report SET outcome = 'cancelled', generation = generation + 1, until_ms = ${appClockMs(dialect)} + ${CANCELLED_KEPT_MS}
      WHERE outcome IS NULL AND event_id IN (${list})`,
     [JSON.stringify(eventIds)],
   )
@@ -154,7 +156,7 @@ export function progressIn(column: string): { done?: number; of?: number; note?:
 
 /** Deletes what is no longer kept. */
 export async function pruneReports(tx: Queryable, dialect: Dialect): Promise<void> {
-  const now = CLOCK_MS[dialect]
+  const now = appClockMs(dialect)
   const isOver = `(until_ms > 0 AND until_ms < ${now}) OR (until_ms = 0 AND at_ms < ${now} - ${LOST_MS})`
   await tx.execute(
     `DELETE FROM heddle_chunk WHERE (event_id, grp) IN (SELECT event_id, grp FROM heddle_report WHERE ${isOver})`,

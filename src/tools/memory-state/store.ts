@@ -1,6 +1,7 @@
 // The state of the process, with a share for each plugin.
 
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { movedMs } from '../../core/schedule/moved-time.ts'
 import { integerIn, notANumber, outOfRange } from '../../stores/state/state.ts'
 
 /** Most bytes of keys and values together, estimated: the default of STATE_MAX_BYTES. */
@@ -197,7 +198,7 @@ export class MemoryStore {
   }
 
   keys(namespace: string): string[] {
-    const nowMs = performance.now()
+    const nowMs = ageMs()
     const entries = [...(this.#namespaces.get(namespace)?.values() ?? [])]
     return entries.filter((entry) => entry.expiresAtMs > nowMs).map((entry) => entry.key)
   }
@@ -221,7 +222,7 @@ export class MemoryStore {
 
   #live(namespace: string, key: string): Entry | undefined {
     const entry = this.#namespaces.get(namespace)?.get(key)
-    if (entry === undefined || entry.expiresAtMs > performance.now()) return entry
+    if (entry === undefined || entry.expiresAtMs > ageMs()) return entry
     this.#remove(entry)
     return undefined
   }
@@ -262,6 +263,7 @@ export class MemoryStore {
   /** Sweeps one slice. The iterator stays valid while entries are added and removed between slices. */
   #sweep(entries: Iterator<Entry>, spentMs: number): void {
     const startedMs = performance.now()
+    const nowMs = ageMs()
     for (let seen = 0; seen < SWEEP_SLICE; seen++) {
       const { value, done } = entries.next()
       if (done) {
@@ -270,17 +272,20 @@ export class MemoryStore {
         if (this.#expiring.size > 0) this.#sweepIn(Math.max(SWEEP_PAUSE_MS, passMs * SWEEP_PAUSE_FACTOR))
         return
       }
-      if (value.expiresAtMs <= startedMs) this.#remove(value)
+      if (value.expiresAtMs <= nowMs) this.#remove(value)
     }
     const sliceMs = performance.now() - startedMs
     this.#timer = setTimeout(() => this.#sweep(entries, spentMs + sliceMs), 0).unref()
   }
 }
 
+/** By the monotonic clock, and by how much a test has moved the time. */
+const ageMs = (): number => performance.now() + movedMs()
+
 function bytesOf({ namespace, key, text }: Entry): number {
   return ENTRY_OVERHEAD_BYTES + (namespace.length + key.length + text.length) * 2
 }
 
 function expiryOf(ttlMs: number | null): number {
-  return ttlMs === null ? Number.POSITIVE_INFINITY : performance.now() + ttlMs
+  return ttlMs === null ? Number.POSITIVE_INFINITY : ageMs() + ttlMs
 }

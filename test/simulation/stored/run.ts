@@ -261,7 +261,9 @@ export class StoredRun {
     return {
       nowMs: clock.nowMs,
       steadyMs: clock.steadyMs,
+      appMs: clock.appMs,
       after: (ms, work) => clock.after(ms, awake(work)),
+      due: (ms, work, mostMs) => clock.due(ms, awake(work), mostMs),
       every: (ms, work) => {
         const timer = clock.every(ms, () => {
           if (!holder.isAlive) clock.cancel(timer)
