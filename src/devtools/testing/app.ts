@@ -4,6 +4,7 @@ import type { EventName, Published } from '../../contracts/events.ts'
 import type { User } from '../../contracts/http-request.ts'
 import type { JobInfo } from '../../contracts/scheduler.ts'
 import type { TreeNode } from '../../runtime/events/trace-ring.ts'
+import type { TestClock } from './clock.ts'
 import type { EventOptions, SeenEvents } from './seen-events.ts'
 
 /** A test of `node:test`, or any other object with `after`. */
@@ -78,12 +79,15 @@ interface Witness<Seen extends EventRecord> {
 export abstract class TestApp<Seen extends EventRecord = EventRecord> implements AsyncDisposable {
   readonly url: string
   readonly port: number
+  /** The time of the application, which the test moves. */
+  readonly clock: TestClock
   readonly #witness: Witness<Seen>
   readonly #stop: () => Promise<void>
 
   /** @internal */
-  constructor(port: number, witness: Witness<Seen>, stop: () => Promise<void>) {
+  constructor(port: number, clock: TestClock, witness: Witness<Seen>, stop: () => Promise<void>) {
     this.port = port
+    this.clock = clock
     this.url = `http://127.0.0.1:${port}`
     this.#witness = witness
     this.#stop = stop

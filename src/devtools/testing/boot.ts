@@ -9,6 +9,7 @@ import type { PluginHealth } from '../../contracts/registry.ts'
 import type { JobInfo } from '../../contracts/scheduler.ts'
 import { copyEnvironment, loadSettings } from '../../core/config/load.ts'
 import { endWith, isOwner, logText, TestApp, type TestOwner } from './app.ts'
+import { startOf, TestClock } from './clock.ts'
 import { type DomainChoice, domainFolder, linkDomains } from './domain-folder.ts'
 import { RuntimeProcess, type Serving } from './runtime-process.ts'
 
@@ -21,6 +22,8 @@ export interface BootOptions {
   lanes?: number
   /** Environment variables. From the environment of the test the runtime takes TOOLS_DIR and DOMAINS_DIR alone; it reads no `.env`. */
   env?: Record<string, string>
+  /** Where the time of the process begins, as a Date or with its zone: `2026-03-29T00:30:00Z`. Default: now. */
+  start?: Date | string
   /** True when plugins may be `DEAD` after the start. Default false: `boot` then throws, with their errors. */
   allowDead?: boolean
 }
@@ -32,8 +35,12 @@ export class BootedApp extends TestApp {
   readonly #child: RuntimeProcess
 
   /** @internal */
-  constructor({ port, plugins }: Serving, child: RuntimeProcess, stop: () => Promise<void>) {
-    super(port, child, stop)
+  constructor({ port, plugins, movedMs }: Serving, child: RuntimeProcess, stop: () => Promise<void>) {
+    const clock = new TestClock(
+      () => movedMs,
+      (...move) => child.call('advance', ...move),
+    )
+    super(port, clock, child, stop)
     this.plugins = plugins
     this.#child = child
   }
@@ -73,7 +80,7 @@ export async function boot(first?: TestOwner | BootOptions, second: BootOptions 
     options.domains === undefined
       ? outer.domainsDir
       : await linkDomains(join(directory, 'domains'), folders, outer.domainsDir)
-  const child = new RuntimeProcess({
+  const environment = {
     HTTP_PORT: '0',
     LANES: String(options.lanes ?? 1),
     LOG_FORMAT: 'json',
@@ -86,7 +93,8 @@ export async function boot(first?: TestOwner | BootOptions, second: BootOptions 
     SYSTEM_DOMAIN: 'false',
     DOMAINS_DIR: domains.join(delimiter),
     ...options.env,
-  })
+  }
+  const child = new RuntimeProcess(environment, options.start === undefined ? [] : [String(startOf(options.start))])
   let ending: Promise<void> | undefined
   const stop = (signal: 'SIGTERM' | 'SIGKILL'): Promise<void> => {
     ending ??= child.end(signal).then(() => rm(directory, { recursive: true, force: true }))

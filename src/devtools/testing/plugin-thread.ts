@@ -22,6 +22,7 @@ import type { Log } from '../../primary/logging/process-log.ts'
 import { Queues } from '../../primary/queues/queues.ts'
 import { keptRequests, PrimaryHost } from '../../primary/tools/tool-host.ts'
 import { type StoreDatabase, storeDatabaseOf } from '../../runtime/event-store/database.ts'
+import { pruneReports } from '../../runtime/event-store/report-rows.ts'
 import { prepareTables } from '../../runtime/event-store/tables.ts'
 import { isMeant } from '../../runtime/events/cancelling.ts'
 import { runJob } from '../../runtime/host/host.ts'
@@ -31,13 +32,14 @@ import type { PluginClass } from '../../runtime/kernel/plugin.ts'
 import { createSharedMemories, ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { newRecord } from '../../runtime/log-records.ts'
 import type { LogEntry, TestUser } from './app.ts'
+import { end, type Timed } from './clock.ts'
 import { type PublishedEvent, SeenEvents } from './seen-events.ts'
 
 /**
  * One plugin and all tools in the thread of the test: the parts of the primary, without lanes. The real listener serves the plugin's
  * routes, the real hub its events.
  */
-export class PluginThread {
+export class PluginThread implements Timed {
   readonly hub: Hub
   readonly logs: LogEntry[] = []
   readonly events = new SeenEvents<PublishedEvent>()
@@ -46,7 +48,8 @@ export class PluginThread {
   /** The tools of the test, whose calls are counted like a plugin's. */
   readonly tools: Tools
   readonly #kernel: ThreadKernel
-  readonly #clock: Jobs
+  readonly #jobs: Jobs
+  readonly #timeMoved: () => Promise<void>
   readonly #host: PrimaryHost
   readonly #listener: Listener
 
@@ -97,8 +100,9 @@ export class PluginThread {
       index: new EventIndex(() => database()!),
       isCancelled: () => false,
     })
-    this.#clock = new Jobs({
-      enabled: false,
+    this.#jobs = new Jobs({
+      enabled: true,
+      isByTest: true,
       lanes: () => [],
       isPaused: () => false,
       database: () => null,
@@ -113,7 +117,7 @@ export class PluginThread {
       readiness: () => ({ ready: true, reasons: [], lanes: {}, starved: {} }),
       counters: () => [],
       routeList: () => routing.table.list().map(routeInfo),
-      jobs: (options) => this.#clock.listWith(options),
+      jobs: (options) => this.#jobs.listWith(options),
       runJob: (key, askedBy) => this.#runNow(key, askedBy),
       // A test looks at the plugin itself.
       ...keptRequests(() => null),
@@ -126,8 +130,14 @@ export class PluginThread {
     }
     this.#host = new PrimaryHost(
       { kernel, bus, services, opened },
-      { local, routing, jobs: this.#clock, health, requestWatchers: [], hasNoLanes: true },
+      { local, routing, jobs: this.#jobs, health, requestWatchers: [], hasNoLanes: true },
     )
+    this.#timeMoved = async () => {
+      followed.forgetEnded()
+      if (tables === undefined) return
+      await tables
+      await pruneReports(database()!, database()!.dialect)
+    }
     bus.events.transactions = this.#host.transactions
     bus.reportThrough(opened, (id) => followed.touched(id))
     this.#listener = new Listener({
@@ -145,6 +155,18 @@ export class PluginThread {
   /** The registered jobs. */
   get jobs(): readonly JobDefinition[] {
     return this.#host.jobList
+  }
+
+  isBusy(isWithRunning: boolean): boolean {
+    return this.hub.isBusy(isWithRunning) || this.#jobs.isBusy(isWithRunning)
+  }
+
+  look(): void {
+    this.hub.subscribersChanged()
+  }
+
+  timeMoved(): Promise<void> {
+    return this.#timeMoved()
   }
 
   /** Event records hold no payload values, so the payloads are kept on their way to the hub. */
@@ -198,7 +220,7 @@ export class PluginThread {
     this.#host.settle()
     const port = await this.#listener.listen(true)
     await this.#kernel.plugins.ready()
-    this.#clock.start()
+    this.#jobs.start()
     return { port, instance }
   }
 
@@ -217,11 +239,12 @@ export class PluginThread {
   async stop(): Promise<void> {
     this.#listener.close()
     try {
-      await this.#clock.stop()
+      await this.#jobs.stop()
       await this.#kernel.stop()
       this.hub.close()
     } finally {
       this.events.end('the plugin was stopped')
+      end(this)
     }
   }
 }

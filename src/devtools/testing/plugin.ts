@@ -8,11 +8,13 @@ import type { EventName, Published } from '../../contracts/events.ts'
 import type { JobInfo, JobTime } from '../../contracts/scheduler.ts'
 import type { Tools } from '../../contracts/tool.ts'
 import { copyEnvironment, loadSettings, prepareEnvironment } from '../../core/config/load.ts'
+import { movedMs } from '../../core/schedule/moved-time.ts'
 import { newRunId } from '../../primary/jobs/job-clock.ts'
 import { RunningJob } from '../../runtime/host/running-job.ts'
 import { activeTools, type ToolFolder, toolNameOf } from '../../runtime/kernel/discover.ts'
 import type { PluginClass } from '../../runtime/kernel/plugin.ts'
 import { endWith, isOwner, logText, TestApp, type TestOwner, type TestUser } from './app.ts'
+import { add, begin, moveAll, startOf, TestClock } from './clock.ts'
 import { type DomainChoice, domainFolder, linkDomains, rootsOf } from './domain-folder.ts'
 import { PluginThread } from './plugin-thread.ts'
 import { type EventOptions, type PublishedEvent, pendingAfter } from './seen-events.ts'
@@ -30,6 +32,8 @@ export interface PluginOptions {
   user?: TestUser | null
   /** Environment variables: the runtime's and the plugin's own. */
   env?: Record<string, string>
+  /** Where the time of the plugin begins, as a Date or with its zone: `2026-03-29T00:30:00Z`. Default: now. */
+  start?: Date | string
 }
 
 /** One plugin with real tools, in the thread of the test. Made by `plugin`. */
@@ -42,7 +46,7 @@ export class PluginApp<P extends object = object> extends TestApp<PublishedEvent
 
   /** @internal */
   constructor(port: number, instance: P, thread: PluginThread, stop: () => Promise<void>) {
-    super(port, thread, stop)
+    super(port, new TestClock(movedMs, moveAll), thread, stop)
     this.plugin = instance
     this.tools = thread.tools
     this.#thread = thread
@@ -80,7 +84,7 @@ export class PluginApp<P extends object = object> extends TestApp<PublishedEvent
   }
 
   /**
-   * Runs a job now. Jobs never run by schedule here.
+   * Runs a job now. Jobs run by schedule only when the test moves the clock.
    * @param run what its handler is told. Default: due now, attempt 1, fence 0
    * @throws the error of its handler
    */
@@ -107,7 +111,7 @@ type PluginOf<P> = new (tools: any) => P
 /**
  * Boots one plugin in this thread, with every tool: `db` is SQLite in a temporary file with the domain's tables, `state` is in memory, events go
  * through the real bus, requests through the real listener. No other plugin is loaded: the test publishes what they would publish.
- * Jobs are registered but do not run by schedule: `runJob` runs one. The plugin ends with the test; when the test fails, the log is printed.
+ * Jobs do not run by themselves: `runJob` runs one, and `clock.advance` those that become due. The plugin ends with the test; when the test fails, the log is printed.
  * @param t the test; without it, end the plugin by `await using` or by `stop()`
  * @throws the error of a tool, of a migration, or of the plugin's constructor, `onBoot` or `onReady`
  */
@@ -122,7 +126,8 @@ export async function plugin<P extends object>(
 ): Promise<PluginApp<P>> {
   const owner = isOwner(args[0]) ? args[0] : undefined
   const [Class, options = {}] = (owner === undefined ? args : args.slice(1)) as [PluginClass, PluginOptions?]
-  const { domain, env = {}, user } = options
+  const { domain, env = {}, user, start } = options
+  const startMs = start === undefined ? undefined : startOf(start)
   const outer = loadSettings(copyEnvironment()).settings
   const folder = domain === undefined ? undefined : await domainFolder(domain, outer.domainsDir)
   const directory = await mkdtemp(join(tmpdir(), 'heddle-plugin-'))
@@ -145,8 +150,10 @@ export async function plugin<P extends object>(
       ...env,
     })
     prepareEnvironment()
+    begin(startMs)
     const own = new PluginThread(settings)
     thread = own
+    add(own)
     endWith(owner, stop, () => logText(own))
     own.user = user
     const roots = folder === undefined ? [] : rootsOf([folder], outer.domainsDir)

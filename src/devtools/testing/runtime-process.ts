@@ -37,10 +37,11 @@ export class RuntimeProcess {
   #nextCall = 0
   #rest = ''
 
-  constructor(env: Record<string, string>) {
+  /** @param args of `child.ts` */
+  constructor(env: Record<string, string>, args: readonly string[] = []) {
     const outer = copyEnvironment()
     const inherited = Object.fromEntries(INHERITED.flatMap((name) => (outer[name] ? [[name, outer[name]]] : [])))
-    this.#child = spawn(process.execPath, [...LOADER_ARGUMENTS, ENTRY], {
+    this.#child = spawn(process.execPath, [...LOADER_ARGUMENTS, ENTRY, ...args], {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       env: { ...inherited, ...env },
     })
