@@ -50,7 +50,12 @@ const DOUBT_MS = 1000
 export default class PostgresDb extends SqlDatabase {
   readonly name = 'db'
   readonly dialect = 'postgres'
-  readonly #statements = new Statements()
+  readonly #statements = new Statements((sql) =>
+    this.runtime.log(
+      'WARNING',
+      `The test moves the time, but not that of PostgreSQL, which a statement asks for: give it the time as a parameter: ${sql.slice(0, 200)}`,
+    ),
+  )
   readonly #budgetMemory: SharedArrayBuffer
   readonly #pool: Pool
   readonly #lines: Lines

@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import type { TransactionOptions } from '../../contracts/db.ts'
 import { RecentlyUsed } from '../../core/collections/recently-used.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
+import { movedMemory } from '../../core/schedule/moved-time.ts'
 import { ROWS_AS_ARRAYS } from '../../core/sql/fragment.ts'
 import {
   foreignPlaceholderRefused,
@@ -88,9 +89,20 @@ function control(sql: string): Statement {
 /** The mark of the session; the connection compares it. */
 export const CHECK = control(`SELECT current_setting('${MARK}', true) AS session`)
 
+/** What tells the time of the server. */
+const ASKS_TIME =
+  /\b(?:(?:now|clock_timestamp|statement_timestamp|transaction_timestamp)\s*\(|(?:current_(?:timestamp|date|time)|localtime(?:stamp)?)\b)/i
+const OWN_TABLE = /\bheddle_/
+
 /** The statements of one thread by their text. */
 export class Statements {
   readonly #known = new RecentlyUsed<string, Statement>(MAX_STATEMENTS)
+  readonly #asksTime: (sql: string) => void
+
+  /** @param asksTime told of statements that ask the server for the time, where a test moves it */
+  constructor(asksTime: (sql: string) => void = () => {}) {
+    this.#asksTime = asksTime
+  }
 
   /** @throws DbError `other` for transaction control, `syntax` for placeholders other than `$n` */
   get(sql: string): Statement {
@@ -100,6 +112,7 @@ export class Statements {
       return known
     }
     const statement = checked(sql)
+    if (movedMemory() !== null && ASKS_TIME.test(sql) && !OWN_TABLE.test(sql)) this.#asksTime(sql)
     if (sql.length <= MAX_TEXT) this.#known.add(sql, statement)
     return statement
   }

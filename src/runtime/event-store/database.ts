@@ -11,9 +11,9 @@ export const CLOCK_MS = {
   postgres: 'CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)',
 } as const
 
-/** The same for what an application keeps for a time: a test moves it. */
+/** The same for what an application keeps for a time: a test moves it. That of SQLite is moved for all statements. */
 export const appClockMs = (dialect: keyof typeof CLOCK_MS): string =>
-  movedMs() === 0 ? CLOCK_MS[dialect] : `(${CLOCK_MS[dialect]} + ${movedMs()})`
+  movedMs() === 0 || dialect === 'sqlite' ? CLOCK_MS[dialect] : `(${CLOCK_MS[dialect]} + ${movedMs()})`
 
 /** A transaction of the runtime's own. Its statements name the rows they change, so it needs no higher isolation. */
 export function ownTransaction<T>(db: StoreDatabase, work: (tx: Queryable) => Promise<T>): Promise<T> {

@@ -5,9 +5,11 @@ import type BetterSqlite3 from 'better-sqlite3'
 import { RecentlyUsed } from '../../core/collections/recently-used.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { makeFolder } from '../../core/modules/make-folder.cjs'
+import { movedMemory } from '../../core/schedule/moved-time.ts'
 import type { Outcome } from '../../stores/sql/database.ts'
 import { openPrivate } from '../../stores/sqlite/driver.ts'
 import { isBusy, toDbError } from './failure.ts'
+import { moveFunctions } from './moved-functions.ts'
 import { Statement } from './statement.ts'
 
 /** Prepared statements kept per connection. */
@@ -46,6 +48,7 @@ export class SqliteConnection {
       if (mode !== 'wal') throw new DbError('unavailable', `${path} has journal mode ${mode}, not WAL`)
       this.#database.pragma(`synchronous = ${synchronous}`)
       this.#database.pragma('foreign_keys = ON')
+      if (movedMemory() !== null) moveFunctions(this.#database)
     } catch (thrown) {
       this.#database.close()
       throw thrown

@@ -7,6 +7,7 @@ import { threadId } from 'node:worker_threads'
 import type { SqlValue } from '../../contracts/db.ts'
 import { environmentWithoutAgents } from '../../core/config/node-options.ts'
 import { DbError, type DbErrorKind } from '../../core/errors/catalogue.ts'
+import { movedMemory, movedMs } from '../../core/schedule/moved-time.ts'
 import { type Outcome, WAIT_MS } from '../../stores/sql/database.ts'
 import type { SqliteConnection } from './connection.ts'
 import type { TransactionSession } from './transaction.ts'
@@ -21,6 +22,8 @@ export interface Order {
   /** It takes the write lock. */
   readonly writes: boolean
   readonly sql?: string
+  /** By how much a test has moved the time; left out outside of a test. */
+  readonly movedMs?: number
   /** Packed. */
   readonly params?: string
 }
@@ -72,7 +75,7 @@ class StatementProcess {
     const execArgv = process.execArgv.filter((option) => !OWN_OPTION.test(option))
     // Loaded on demand: few applications have a heavy statement.
     const { fork } = process.getBuiltinModule('node:child_process')
-    this.#child = fork(ENTRY, [path, synchronous], {
+    this.#child = fork(ENTRY, movedMemory() === null ? [path, synchronous] : [path, synchronous, 'moved'], {
       execArgv: [...execArgv, `--max-old-space-size=${HEAP_MB}`],
       env: environmentWithoutAgents(),
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
@@ -98,7 +101,7 @@ class StatementProcess {
     if (!this.isUsable) return this.#reason ?? failed('unavailable', 'The process of this transaction has ended')
     const answer = this.#next()
     const timer = setTimeout(() => this.kill(timeoutOf(limitMs)), limitMs)
-    this.#child.send(order, (error) => {
+    this.#child.send(movedMemory() === null ? order : { ...order, movedMs: movedMs() }, (error) => {
       if (error !== null) this.kill(failed('unavailable', error.message))
     })
     try {
