@@ -9,7 +9,7 @@ import { adoptVariables } from '../core/config/plugin-variables.ts'
 import { messageOf, stackOf } from '../core/errors/description.ts'
 import { loadModule } from '../core/modules/domains.ts'
 import { watchGuardian } from '../core/modules/guardian-watch.ts'
-import { steadyMs } from '../core/schedule/clock.ts'
+import { ringDue, steadyMs } from '../core/schedule/clock.ts'
 import { ThreadsTime, until } from '../core/schedule/waiting.ts'
 import { ThreadHistory } from '../history/recorder.ts'
 import { watchEmptyAnswers } from '../runtime/advice/fault-record.ts'
@@ -392,6 +392,8 @@ export class LaneServer {
         return this.#bus.events.lose(message.delivery, message.reason)
       case 'pool-uses':
         return this.#post({ type: 'pool-uses', uses: poolUses() })
+      case 'time-moved':
+        return ringDue()
       case 'open-files':
         return this.#post({ type: 'open-files', holders: holdersOfFiles() })
       case 'drain':

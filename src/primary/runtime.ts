@@ -72,6 +72,7 @@ export class Runtime {
   /** A test has moved the time: what waits for it without a timer is looked at. */
   look(): void {
     this.#parts.events.hub.subscribersChanged()
+    for (const lane of this.#parts.lanes.all) lane.post({ type: 'time-moved' })
   }
 
   /** A test has moved the time: what is kept for less is forgotten. */

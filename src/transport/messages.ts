@@ -194,6 +194,8 @@ export type ToLane =
   /** Report which handlers have calls under way in the thread pool. */
   | { type: 'pool-uses' }
   | { type: 'open-files' }
+  /** A test has moved the time. */
+  | { type: 'time-moved' }
   /** Stop taking work, run `onStop`, close the tools, then leave. */
   | { type: 'drain' }
   /** End without `onStop`, because of a crash or a stall. `isStopped`: the running handler was terminated. That may have interrupted the leaving itself, so the message is repeated. */

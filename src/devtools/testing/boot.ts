@@ -36,9 +36,16 @@ export class BootedApp extends TestApp {
 
   /** @internal */
   constructor({ port, plugins, movedMs }: Serving, child: RuntimeProcess, stop: () => Promise<void>) {
+    let moved = movedMs
     const clock = new TestClock(
-      () => movedMs,
-      (...move) => child.call('advance', ...move),
+      () => moved,
+      async (...move) => {
+        try {
+          await child.call('advance', ...move)
+        } finally {
+          moved = await child.call('moved').catch(() => moved)
+        }
+      },
     )
     super(port, clock, child, stop)
     this.plugins = plugins

@@ -22,11 +22,12 @@ const callsInto = (runtime: Runtime, unmovable: string | null) => ({
   idle: (timeoutMs: number): Promise<number> => pendingAfter(() => runtime.pendingDeliveries, timeoutMs),
   deadLetters: () => runtime.host.bus.services.deadLetters(),
   jobs: () => runtime.host.services.jobs(),
-  /** Returns by how much the time is moved in all, milliseconds. */
-  advance: (move: Move, options: AdvanceOptions): Promise<number> => {
+  advance: (move: Move, options: AdvanceOptions): Promise<void> => {
     if (unmovable !== null) throw new Error(`clock.advance: ${unmovable}`)
     return moveAll(move, options)
   },
+  /** Returns by how much the time is moved, milliseconds. */
+  moved: () => movedMs(),
 })
 
 export type ChildCalls = ReturnType<typeof callsInto>

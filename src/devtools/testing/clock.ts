@@ -24,11 +24,11 @@ export type Move = { byMs: number } | { toMs: number }
 
 /** The time of the application under test. It goes on by itself, too. */
 export class TestClock {
-  readonly #move: (move: Move, options: AdvanceOptions) => Promise<number>
-  #movedMs: () => number
+  readonly #movedMs: () => number
+  readonly #move: (move: Move, options: AdvanceOptions) => Promise<void>
 
-  /** @internal @param move moves the time. Resolves with the milliseconds by which it is moved in all */
-  constructor(movedMs: () => number, move: (move: Move, options: AdvanceOptions) => Promise<number>) {
+  /** @internal @param movedMs by how much it is moved now */
+  constructor(movedMs: () => number, move: (move: Move, options: AdvanceOptions) => Promise<void>) {
     this.#movedMs = movedMs
     this.#move = move
   }
@@ -48,8 +48,7 @@ export class TestClock {
     const { until = 'handled' } = options
     if (until !== 'handled' && until !== 'begun')
       throw new TypeError(`clock.advance: until must be 'handled' or 'begun', not ${JSON.stringify(until)}`)
-    const moved = await this.#move(moveOf(by), options)
-    this.#movedMs = () => moved
+    await this.#move(moveOf(by), options)
   }
 }
 
@@ -134,10 +133,11 @@ export function end(timed: Timed): void {
   if (all.delete(timed) && all.size === 0) closeTime()
 }
 
-let last: Promise<unknown> = Promise.resolve()
+let last: Promise<void> = Promise.resolve()
 
-/** Moves the time of this process, one move after another. @returns by how much it is moved in all */
-export function moveAll(move: Move, options: AdvanceOptions): Promise<number> {
+/** Moves the time of this process, one move after another. */
+export function moveAll(move: Move, options: AdvanceOptions): Promise<void> {
+  if (all.size === 0) return Promise.reject(new Error('clock.advance: the application has ended'))
   const moved = last.then(() => new Advance(move, options).run())
   last = moved.catch(() => {})
   return moved
@@ -161,7 +161,7 @@ class Advance {
     this.#timeoutMs = timeoutMs
   }
 
-  async run(): Promise<number> {
+  async run(): Promise<void> {
     for (;;) {
       await this.#calm()
       const nextMs = nextDueAt()
@@ -175,7 +175,6 @@ class Advance {
     this.#ring()
     for (const timed of all) await timed.timeMoved()
     await this.#calm()
-    return movedMs()
   }
 
   #moveBy(ms: number): void {

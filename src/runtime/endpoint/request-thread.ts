@@ -2,6 +2,7 @@
 
 import type { Awaitable } from '../../contracts/common.ts'
 import type { CodeTracing, Origin } from '../../contracts/tracing.ts'
+import { SYSTEM_CLOCK, type Timer } from '../../core/schedule/clock.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { type FlightRecorder, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
 import type { FaultLog } from './answering.ts'
@@ -136,12 +137,12 @@ export class HeldTokens {
 }
 
 function atTime(timeMs: number, until: AbortSignal, onTime: () => void): void {
-  let timer: NodeJS.Timeout
+  let timer: Timer | undefined
   const look = (): void => {
     const leftMs = timeMs - Date.now()
     if (leftMs <= 0) return onTime()
-    timer = setTimeout(look, Math.min(leftMs, CLOCK_LOOK_MS)).unref()
+    timer = SYSTEM_CLOCK.due(leftMs, look, CLOCK_LOOK_MS).unref()
   }
-  until.addEventListener('abort', () => clearTimeout(timer), { once: true })
+  until.addEventListener('abort', () => SYSTEM_CLOCK.cancel(timer), { once: true })
   look()
 }

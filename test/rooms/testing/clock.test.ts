@@ -148,6 +148,14 @@ async function keepsTime(t: TestContext, app: App): Promise<void> {
     assert.equal((await app.get('/me', { token })).status, 401)
   })
 
+  await t.test('a stream ends when its token has expired', async () => {
+    const { token } = (await app.post('/token')).body
+    const stream = await app.fetch('/held', { headers: { authorization: `Bearer ${token}` } })
+    assert.equal(stream.status, 200)
+    await clock.advance('7 d')
+    assert.match(await stream.text(), /open/)
+  })
+
   await t.test('Date in the code of a plugin tells the moved time', async () => {
     const { now, iso, isDate } = (await app.get('/now')).body
     isAbout(clock.now().getTime(), now)
@@ -169,7 +177,11 @@ async function keepsTime(t: TestContext, app: App): Promise<void> {
     assert.deepEqual(await namesOf(app, 'held'), ['held'])
     assert.deepEqual(await app.deadLetters(), [])
   })
+
+  assert.ok(!app.logs.some(({ message }) => message.includes('clock was set')))
 }
+
+const sqlNow = async (app: App): Promise<number> => Date.parse(`${(await app.get('/sql-now')).body.now}Z`)
 
 test('the clock of a plugin in the thread of the test', async (t) => {
   const RealDate = Date
@@ -209,13 +221,22 @@ test('the time is the system’s again after the last plugin of a file', async (
 })
 
 test('the clock of a process on SQLite', async (t) => {
-  await keepsTime(t, await boot(t, { domains: [TIMED], lanes: 2, start: START }))
+  const app = await boot(t, { domains: [TIMED], lanes: 2, start: START })
+  await keepsTime(t, app)
+  await t.test('SQL tells the moved time', async () => isAbout(app.clock.now().getTime(), await sqlNow(app)))
 })
 
 describeOnPostgres('the clock of a process on PostgreSQL', (server) => {
   test('keeps time', async (t) => {
     const env = { ...server.env, TOOLS: 'postgres' }
-    await keepsTime(t, await boot(t, { domains: [TIMED], lanes: 2, start: START, env }))
+    const app = await boot(t, { domains: [TIMED], lanes: 2, start: START, env })
+    await keepsTime(t, app)
+    await t.test('a statement that asks the server for the time is warned of', async () => {
+      await app.get('/sql-now')
+      assert.ok(
+        app.logs.some(({ level, message }) => level === 'WARNING' && message.includes('SELECT CURRENT_TIMESTAMP')),
+      )
+    })
   })
 })
 
