@@ -65,7 +65,9 @@ export class Runtime {
 
   /** True while something that is due has not been handed out, and with `isWithRunning` while handlers and jobs run. */
   isBusy(isWithRunning: boolean): boolean {
-    const { events, jobs } = this.#parts
+    const { events, jobs, lanes } = this.#parts
+    // A lane that has died is replaced: what is due meanwhile waits for it, and a job would be skipped.
+    if (lanes.ready.length === 0) return true
     return events.durable.isBusy(isWithRunning) || events.hub.isBusy(isWithRunning) || jobs.isBusy(isWithRunning)
   }
 

@@ -1,5 +1,5 @@
 // The clock of an application under test: what a test calls, and how its time is moved.
-import { appMs, nextDueAt, ringDue } from '../../core/schedule/clock.ts'
+import { appMs, nextDueAt, pause, ringDue, SYSTEM_CLOCK } from '../../core/schedule/clock.ts'
 import { closeTime, movedMs, moveTime, openTime, showTime, unmovedMs } from '../../core/schedule/moved-time.ts'
 
 /** How long `advance` takes at most, by the system's clock, milliseconds. */
@@ -8,6 +8,8 @@ const TIMEOUT_MS = 60_000
 const CLOSE_MS = 2
 /** Turns of the loop in which nothing happens before everything that was due has been handed out. */
 const CALM_TURNS = 3
+/** Turns of the loop after which a pause is made between two. */
+const QUICK_TURNS = 100
 
 export interface AdvanceOptions {
   /**
@@ -188,8 +190,9 @@ class Advance {
 
   /** Waits until everything that is due has been handed out, and has ended. */
   async #calm(): Promise<void> {
-    for (let calm = 0; calm < CALM_TURNS; ) {
-      await turn()
+    for (let calm = 0, turns = 0; calm < CALM_TURNS; turns++) {
+      // Handlers that take longer get the processor.
+      await (turns < QUICK_TURNS ? turn() : pause(SYSTEM_CLOCK, 1))
       calm = [...all].some((timed) => timed.isBusy(this.#isWithRunning)) ? 0 : calm + 1
       if (performance.now() - this.#startMs < this.#timeoutMs) continue
       const what = calm === 0 ? 'what is due there has not ended' : 'there is more to come'

@@ -7,6 +7,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../core/schedule/clock.ts'
+import { withTimeout } from '../../core/schedule/waiting.ts'
 import { LocalWorker } from '../../primary/dispatch/local-worker.ts'
 import { EventIndex } from '../../primary/event-store/event-index.ts'
 import { FollowedEvents } from '../../primary/event-store/followed.ts'
@@ -34,6 +35,9 @@ import { newRecord } from '../../runtime/log-records.ts'
 import type { LogEntry, TestUser } from './app.ts'
 import { end, type Timed } from './clock.ts'
 import { type PublishedEvent, SeenEvents } from './seen-events.ts'
+
+/** Jobs that run when the plugin is stopped may take so long to end, milliseconds. */
+const JOBS_END_MS = 1000
 
 /**
  * One plugin and all tools in the thread of the test: the parts of the primary, without lanes. The real listener serves the plugin's
@@ -239,7 +243,8 @@ export class PluginThread implements Timed {
   async stop(): Promise<void> {
     this.#listener.close()
     try {
-      await this.#jobs.stop()
+      this.#jobs.lose('stopped')
+      await withTimeout(this.#jobs.stop(), JOBS_END_MS, undefined)
       await this.#kernel.stop()
       this.hub.close()
     } finally {

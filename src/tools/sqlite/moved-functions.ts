@@ -2,12 +2,15 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { Database } from '../../stores/sqlite/driver.ts'
 
-/** Each with the place of its time among its arguments. */
+/** Each with the place of its time among its arguments, which may be left out. */
 const FUNCTIONS = { date: 0, time: 0, datetime: 0, julianday: 0, unixepoch: 0, strftime: 1 } as const
 /** The keywords, each with the function that it is. */
 const KEYWORDS = { current_date: 'date', current_time: 'time', current_timestamp: 'datetime' } as const
 /** A modifier that may stand where the time is left out. */
 const SUBSECONDS = ['subsec', 'subsecond']
+
+const lower = (arg: unknown): string => String(arg).toLowerCase()
+const moved = (time: unknown): unknown => (lower(time) === 'now' ? new Date().toISOString() : time)
 
 /** From now on, what SQL of this connection calls `now` is the time that the test has moved. */
 export function moveFunctions(database: BetterSqlite3.Database): void {
@@ -21,12 +24,13 @@ export function moveFunctions(database: BetterSqlite3.Database): void {
   const options = { varargs: true, deterministic: true }
   for (const [name, at] of Object.entries(FUNCTIONS))
     database.function(name, options, (...args: unknown[]) => {
-      const time = typeof args[at] === 'string' ? args[at].toLowerCase() : args[at]
-      const now = new Date().toISOString()
-      if (args.length === at || SUBSECONDS.includes(time as string)) args.splice(at, 0, now)
-      else if (time === 'now') args[at] = now
-      return ask(name, args)
+      if (args.length === at || SUBSECONDS.includes(lower(args[at]))) args.splice(at, 0, 'now')
+      return ask(
+        name,
+        args.map((arg, place) => (place === at ? moved(arg) : arg)),
+      )
     })
+  database.function('timediff', options, (...args: unknown[]) => ask('timediff', args.map(moved)))
   for (const [keyword, name] of Object.entries(KEYWORDS))
-    database.function(keyword, { deterministic: true }, () => ask(name, [new Date().toISOString()]))
+    database.function(keyword, { deterministic: true }, () => ask(name, [moved('now')]))
 }

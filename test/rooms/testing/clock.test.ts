@@ -245,6 +245,15 @@ test('the clock of a process without stored events', async (t) => {
   await keepsTime(t, await boot(t, { domains: [TIMED], start: START, env }))
 })
 
+test('advance(): waits for the lane that takes the place of one that died, so that no job is skipped', async (t) => {
+  const app = await boot(t, { domains: [TIMED], start: START })
+  await publish(app, 'timed.crash', 'crash', { delayMs: HOUR_MS })
+  await app.clock.advance('3 d')
+  assert.ok(app.logs.some(({ level, message }) => level === 'ERROR' && message.includes('late')))
+  assert.equal((await namesOf(app, 'nightly')).length, 4)
+  assert.equal((await namesOf(app, 'often')).length, 9)
+})
+
 test('a session ends when its refresh token has expired', async (t) => {
   const app = await boot(t, { domains: ['users'] })
   const ada = { email: 'ada@example.com', password: 'correct horse battery' }

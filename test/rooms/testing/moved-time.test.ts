@@ -129,6 +129,7 @@ test('SQLite tells the moved time in all of its functions, defaults included', (
   ])
   isAbout(Number(one("SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)")[0]), Date.now())
   isAbout((Number(one('SELECT julianday()')[0]) - 2440587.5) * 86_400_000, Date.now())
+  assert.deepEqual(one("SELECT timediff('now', '2030-01-01 00:00') > '+0000-00-01 03:04'"), [1])
   // A time that is given stays as it is.
   assert.deepEqual(one("SELECT datetime(0, 'unixepoch'), strftime('%s', '2020-01-01'), date(NULL)"), [
     '1970-01-01 00:00:00',
