@@ -22,7 +22,7 @@ const callsInto = (runtime: Runtime, unmovable: string | null) => ({
   idle: (timeoutMs: number): Promise<number> => pendingAfter(() => runtime.pendingDeliveries, timeoutMs),
   deadLetters: () => runtime.host.bus.services.deadLetters(),
   jobs: () => runtime.host.services.jobs(),
-  advance: (move: Move, options: AdvanceOptions): Promise<void> => {
+  advance: (move: Move, options: Required<AdvanceOptions>): Promise<void> => {
     if (unmovable !== null) throw new Error(`clock.advance: ${unmovable}`)
     return moveAll(move, options)
   },

@@ -4,6 +4,8 @@ import { closeTime, movedMs, moveTime, openTime, showTime, unmovedMs } from '../
 
 /** How long `advance` takes at most, by the system's clock, milliseconds. */
 const TIMEOUT_MS = 60_000
+/** The last date that JavaScript knows, milliseconds since the epoch. */
+const LAST_MS = 8.64e15
 /** What is due within this time is waited for instead of moved to: two clocks are read, in whole milliseconds. */
 const CLOSE_MS = 2
 /** Turns of the loop in which nothing happens before everything that was due has been handed out. */
@@ -27,10 +29,10 @@ export type Move = { byMs: number } | { toMs: number }
 /** The time of the application under test. It goes on by itself, too. */
 export class TestClock {
   readonly #movedMs: () => number
-  readonly #move: (move: Move, options: AdvanceOptions) => Promise<void>
+  readonly #move: (move: Move, options: Required<AdvanceOptions>) => Promise<void>
 
   /** @internal @param movedMs by how much it is moved now */
-  constructor(movedMs: () => number, move: (move: Move, options: AdvanceOptions) => Promise<void>) {
+  constructor(movedMs: () => number, move: (move: Move, options: Required<AdvanceOptions>) => Promise<void>) {
     this.#movedMs = movedMs
     this.#move = move
   }
@@ -47,10 +49,12 @@ export class TestClock {
    * @throws for a time that lies behind, for a state or bus whose times are another server's, and after `timeoutMs`
    */
   async advance(by: number | string | Date, options: AdvanceOptions = {}): Promise<void> {
-    const { until = 'handled' } = options
+    const { until = 'handled', timeoutMs = TIMEOUT_MS } = options
     if (until !== 'handled' && until !== 'begun')
       throw new TypeError(`clock.advance: until must be 'handled' or 'begun', not ${JSON.stringify(until)}`)
-    await this.#move(moveOf(by), options)
+    if (!(typeof timeoutMs === 'number' && timeoutMs > 0))
+      throw new TypeError(`clock.advance: timeoutMs must be a number above 0, not ${JSON.stringify(timeoutMs)}`)
+    await this.#move(moveOf(by), { until, timeoutMs })
   }
 }
 
@@ -91,8 +95,10 @@ function durationOf(text: string): number {
 export function startOf(start: Date | string): number {
   const isZoned = typeof start !== 'string' || /^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:?\d\d)$/.test(start)
   const ms = new Date(start).getTime()
-  if (isZoned && !Number.isNaN(ms)) return ms
-  throw new TypeError(`start must be a Date, or a time with its zone such as '2026-03-29T00:30:00Z', not '${start}'`)
+  if (isZoned && ms >= 0) return ms
+  throw new TypeError(
+    `start must be a Date, or a time with its zone such as '2026-03-29T00:30:00Z', and not before 1970; it is '${start}'`,
+  )
 }
 
 /** What has a time that a test moves: the runtime of this process, or one plugin in this thread. */
@@ -138,7 +144,7 @@ export function end(timed: Timed): void {
 let last: Promise<void> = Promise.resolve()
 
 /** Moves the time of this process, one move after another. */
-export function moveAll(move: Move, options: AdvanceOptions): Promise<void> {
+export function moveAll(move: Move, options: Required<AdvanceOptions>): Promise<void> {
   if (all.size === 0) return Promise.reject(new Error('clock.advance: the application has ended'))
   const moved = last.then(() => new Advance(move, options).run())
   last = moved.catch(() => {})
@@ -152,9 +158,10 @@ class Advance {
   readonly #startMs = performance.now()
   #steps = 0
 
-  constructor(move: Move, { until, timeoutMs = TIMEOUT_MS }: AdvanceOptions) {
+  constructor(move: Move, { until, timeoutMs }: Required<AdvanceOptions>) {
     showTime()
     this.#toMs = 'toMs' in move ? move.toMs : Date.now() + move.byMs
+    if (this.#toMs > LAST_MS) throw new Error('clock.advance: that is after the last date that JavaScript knows')
     if (this.#toMs < Date.now())
       throw new Error(
         `clock.advance: it is ${new Date().toISOString()} already, and the time only goes forward, not to ${new Date(this.#toMs).toISOString()}`,
