@@ -181,7 +181,7 @@ async function keepsTime(t: TestContext, app: App): Promise<void> {
   assert.ok(!app.logs.some(({ message }) => message.includes('clock was set')))
 }
 
-const sqlNow = async (app: App): Promise<number> => Date.parse(`${(await app.get('/sql-now')).body.now}Z`)
+const sqlNow = async (app: App, route: string): Promise<number> => Date.parse(`${(await app.get(route)).body.now}Z`)
 
 test('the clock of a plugin in the thread of the test', async (t) => {
   const RealDate = Date
@@ -233,7 +233,13 @@ test('the time is the system’s again after the last plugin of a file', async (
 test('the clock of a process on SQLite', async (t) => {
   const app = await boot(t, { domains: [TIMED], lanes: 2, start: START })
   await keepsTime(t, app)
-  await t.test('SQL tells the moved time', async () => isAbout(app.clock.now().getTime(), await sqlNow(app)))
+  await t.test('SQL tells the moved time, also in a process for heavy statements', async () => {
+    for (const route of ['/sql-now', '/heavy-now', '/heavy-now']) {
+      const told = await sqlNow(app, route)
+      isAbout(app.clock.now().getTime(), told)
+      await app.clock.advance('1 d')
+    }
+  })
 })
 
 describeOnPostgres('the clock of a process on PostgreSQL', (server) => {
