@@ -100,6 +100,21 @@ async function keepsTime(t: TestContext, app: App): Promise<void> {
     assert.deepEqual(await namesOf(app, 'limited'), ['limited a', 'limited b', 'limited c'])
   })
 
+  await t.test('a limit by share lets the next one of each begin', async () => {
+    for (const name of ['fair a', 'fair a', 'fair b', 'fair b', 'fair a']) await publish(app, 'timed.fair', name)
+    const counts: string[] = []
+    for (const by of [0, '50 min', '15 min', '4 h']) {
+      await clock.advance(by)
+      counts.push(
+        (await namesOf(app, 'fair'))
+          .sort()
+          .map((name) => name.at(-1))
+          .join(''),
+      )
+    }
+    assert.deepEqual(counts, ['ab', 'ab', 'aabb', 'aaabb'])
+  })
+
   await t.test('RetryLater puts off an event, and holds up the others of its subscriber', async () => {
     await publish(app, 'timed.put-off', 'put off 1')
     await clock.advance(0)
