@@ -50,7 +50,8 @@ for (const [where, startOf] of STORES) {
     assert.notEqual(await publish(heddle, 'other', { unique: 'v' }), ids[0])
     await gate(heddle, true)
     await until(async () => (await handledBy(heddle)).length === 3, 'all handlers')
-    assert.deepEqual(await namesOf(heddle), ['holder', 'm0', 'other'])
+    // On a server, sixteen at once come in any order.
+    assert.match((await namesOf(heddle)).join(), /^holder,m\d+,other$/)
     assert.equal((await handledBy(heddle))[1]!.id, ids[0])
     assert.notEqual(await publish(heddle, 'again', { unique: 'u' }), ids[0])
     await until(async () => (await namesOf(heddle)).includes('again'), 'one after the end of the first')
