@@ -3,8 +3,8 @@ import type { Cancelled, LostReason, SubscriberOptions, TopologyEntry } from '..
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { HeddleError, type WireError } from '../../core/errors/catalogue.ts'
 import type { Chance, Clock, Timer } from '../../core/schedule/clock.ts'
-import { otherKey } from '../../runtime/event-store/unique-rows.ts'
 import type { DeliverySink } from '../../runtime/events/event-server.ts'
+import { otherKey } from '../../runtime/events/publication.ts'
 import { type EventFrame, type UniqueEvent, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 import {
   type Consumer,

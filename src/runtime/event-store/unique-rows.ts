@@ -1,7 +1,7 @@
 // The rows of events that a subscriber has one at a time.
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
-import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventFrame, UniqueEvent } from '../../transport/frames/event-frame.ts'
+import { otherKey } from '../events/publication.ts'
 import { ALL_GROUPS } from './delivery-rows.ts'
 import { dueMsOf, envelopeOf, expiresMsOf, keyColumnOf, shareSql, sharesColumnOf } from './event-columns.ts'
 import { threadOf, unassignedOf } from './server-rows.ts'
@@ -155,11 +155,4 @@ export async function insertUnique(to: Queryable, target: UniqueTarget, frame: U
     // Nobody subscribes. Otherwise the one that was there has ended meanwhile.
     if (isForGroups && (await to.queryOne(HAS_GROUPS, [event])) === null) return { id, isNew: true, movedToMs }
   }
-}
-
-export function otherKey({ event, unique }: EventFrame): HeddleError {
-  return new HeddleError(
-    'EVENT_OPTIONS_INVALID',
-    `The event ${event} with unique '${unique!.name}' that would be replaced has another key: the order of its key would be lost`,
-  )
 }

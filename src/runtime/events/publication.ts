@@ -153,3 +153,11 @@ const uniqueOf = ({ unique, replace = false, while: until }: PublishOptions): Un
   while: until ?? (replace ? 'waiting' : 'running'),
   replaces: replace,
 })
+
+/** Of an event that would replace another. */
+export function otherKey({ event, unique }: EventFrame): HeddleError {
+  return new HeddleError(
+    'EVENT_OPTIONS_INVALID',
+    `The event ${event} with unique '${unique!.name}' that would be replaced has another key: the order of its key would be lost`,
+  )
+}
