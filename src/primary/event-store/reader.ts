@@ -241,7 +241,8 @@ export class Reader {
   /** The outcome of a row is committed, or it stays in the store: a page being read may still have it. */
   gone(seq: number, cursor: Cursor, share: string, key: string | null): void {
     if (this.#state === 'reading') this.#left.add(seq)
-    if (share !== '' && cursor.turns !== null) {
+    // The next row of its key may have a share although it has none.
+    if (cursor.turns !== null && (share !== '' || key !== null)) {
       cursor.turns.gone(share, seq, key)
       if (cursor.state === 'read') this.#ready(cursor)
     }
@@ -328,10 +329,11 @@ export class Reader {
           report('WARNING', `The event store cannot be read, it is tried again: ${messageOf(error)}`)
         this.#isFailing = true
         if (cursor.state === 'read') cursor.state = 'behind'
+        // Shares that were asked for by name are found by the next round.
+        cursor.turns?.news()
         this.#due.add(cursor)
         await pause(clock, RETRY_MS)
       }
-      this.#left.clear()
       if (pages < TURN_PAGES) continue
       pages = 0
       await nextTurn(clock)
@@ -396,21 +398,22 @@ export class Reader {
 
   /** One turn of some shares. @returns the number of rows given */
   async #readShares(cursor: Cursor, turns: Turns, room: number): Promise<number> {
-    const { store, clock, roomOfShare } = this.#parts
+    const { store, roomOfShare } = this.#parts
     const { group } = cursor
-    const isRound = !turns.areNamed
+    const before = this.load.deliveries
+    await this.#readKeys(cursor, turns)
+    if (cursor.state !== 'behind') return this.load.deliveries - before
+    const isRound = turns.isRoundNext
     if (isRound) turns.turns()
-    const keys = turns.takeKeys()
-    if (keys.length > 0) for (const share of await store.sharesOfKeys(group.id, keys)) turns.mayGoOn(share)
     const shares = isRound ? await store.nextShares(group.id, turns.after, SHARES_MAX) : turns.takeNamed()
     const pageRows = Math.min(room, this.#parts.pageRows ?? PAGE_ROWS)
     const asks = turns.asks(shares, room, pageRows, (share) => roomOfShare?.(group, share) ?? GROUP_MAX)
-    const readMs = clock.steadyMs()
+    const readMs = this.#startPage()
     const page = asks.length === 0 ? [] : await store.readShares(group.id, asks)
     this.readMs = readMs
-    const before = this.load.deliveries
+    const beforePage = this.load.deliveries
     const { unread, suspect } = this.#takeShared(cursor, page)
-    const given = this.load.deliveries - before
+    const given = this.load.deliveries - beforePage
     if (isRound) turns.turned(shares, unread, given)
     else for (const share of unread) turns.mayGoOn(share)
     if (suspect !== null) this.#try(cursor, suspect)
@@ -418,7 +421,34 @@ export class Reader {
       for (const ask of asks)
         if (!turns.hasInHand(ask.share) && !unread.has(ask.share))
           turns.passed(ask.share, await store.passShare(group.id, ask))
-    return given
+    return this.load.deliveries - before
+  }
+
+  /** Rows of some keys have settled: the next ones may be read, by their shares. Those without a share are read here. */
+  async #readKeys(cursor: Cursor, turns: Turns): Promise<void> {
+    const { store } = this.#parts
+    const { id } = cursor.group
+    const keys = turns.takeKeys()
+    if (keys.length === 0) return
+    let firsts: Awaited<ReturnType<DeliveryStore['sharesOfKeys']>>
+    try {
+      firsts = await store.sharesOfKeys(id, keys)
+    } catch (error) {
+      for (const key of keys) turns.keyMayGoOn(key)
+      throw error
+    }
+    for (const { key, share } of firsts) {
+      if (share !== '') turns.mayGoOn(share)
+      else if (cursor.state !== 'behind') turns.keyMayGoOn(key)
+      else {
+        const readMs = this.#startPage()
+        const page = await store.readKey(id, keyColumnOf(key)!, 0, 1)
+        this.readMs = readMs
+        const { unread, suspect } = this.#takeShared(cursor, page)
+        if (unread.size > 0) turns.keyMayGoOn(key)
+        if (suspect !== null) this.#try(cursor, suspect)
+      }
+    }
   }
 
   /** @returns the shares of rows that there is no room for, and a row that runs alone, if one is next */
@@ -434,7 +464,12 @@ export class Reader {
       const { key, payload, shares } = row.event
       if (row.waits === true || (key !== null && cursor.keys.get(key)?.state === 'parked')) continue
       if (key !== null && (cursor.keys.get(key)?.inHand ?? 0) > 0) continue
-      if (this.#parts.isSuspect(row)) return { unread, suspect: row }
+      if (this.#parts.isSuspect(row)) {
+        // Else the many suspects of one share would go before all others.
+        for (const other of page)
+          if (!isMalformed(other) && other.event.shares !== shares) unread.add(other.event.shares)
+        return { unread, suspect: row }
+      }
       if (this.#roomOf(cursor) === 0 || (cursor.inHand > 0 && this.load.bytes + payload.length > MAX_BYTES)) {
         cursor.state = 'full'
         unread.add(shares)
@@ -443,11 +478,17 @@ export class Reader {
     return { unread, suspect: null }
   }
 
+  /** Rows that have left the hand before are in the page only if they came back. @returns the time, by the steady clock */
+  #startPage(): number {
+    this.#left.clear()
+    return this.#parts.clock.steadyMs()
+  }
+
   async #readGroup(cursor: Cursor, limit: number): Promise<number> {
     cursor.state = 'read'
     const { after, version } = cursor
     cursor.reading = after
-    const readMs = this.#parts.clock.steadyMs()
+    const readMs = this.#startPage()
     const areTurnsTaken = cursor.turns !== null
     const { rows: page, readTo } = await this.#parts.store.readGroup(cursor.group.id, after, limit, areTurnsTaken)
     // A row has returned meanwhile, or this process has got slots: the page may have rows that follow what it lacks.
@@ -472,7 +513,7 @@ export class Reader {
 
   async #readKey(cursor: Cursor, key: Key, limit: number): Promise<number> {
     const { last } = key
-    const readMs = this.#parts.clock.steadyMs()
+    const readMs = this.#startPage()
     const page = await this.#parts.store.readKey(cursor.group.id, keyColumnOf(key.key)!, last, limit)
     // A row has returned meanwhile, or is replayed: the page may lack it.
     if (key.last !== last) return page.length
@@ -616,6 +657,10 @@ export class Reader {
     if (cursor === undefined) return
     // Its turn comes again.
     if (share !== '' && cursor.turns !== null) return this.mayGoOn(group, share)
+    if (name !== null && cursor.turns !== null) {
+      cursor.turns.keyMayGoOn(name)
+      return this.#ready(cursor)
+    }
     if (name === null) {
       cursor.after = Math.min(cursor.after, place - 1)
       cursor.version++
@@ -640,6 +685,12 @@ export class Reader {
   late(group: number, place: number, name: string | null): void {
     const cursor = this.#cursors.get(group)
     if (cursor === undefined || place > Math.max(cursor.after, cursor.reading)) return
+    if (cursor.turns !== null) {
+      // It may have a share, which is not known. Its key is read from its first row.
+      cursor.after = Math.min(cursor.after, place - 1)
+      cursor.version++
+      return this.#news(cursor)
+    }
     const key = name === null ? undefined : cursor.keys.get(name)
     // They are read when the key is unblocked.
     if (key !== undefined && key.state !== 'open' && place > key.last) return

@@ -50,7 +50,7 @@ const SHARES = `SELECT d.* FROM json_to_recordset($2::json) AS s (share text, "l
   SELECT ${COLUMNS} FROM (SELECT * FROM heddle_delivery WHERE grp = $1 AND share = s.share AND due_ms = 0 AND ${ORDER} > s.after
       AND seq <> ALL (s.in_hand) ORDER BY ${ORDER} LIMIT ${SHARE_WINDOW}) AS heddle_delivery
     WHERE slot = ANY($3::int[]) AND ${IS_HEAD} ORDER BY ${ORDER} LIMIT s."limit") AS d`
-const FIRST_OF_KEYS = `SELECT DISTINCT (SELECT share FROM heddle_delivery WHERE grp = $1 AND key = k.value AND due_ms = 0 ORDER BY ${ORDER} LIMIT 1) AS share
+const FIRST_OF_KEYS = `SELECT k.value AS key, (SELECT coalesce(share, '') FROM heddle_delivery WHERE grp = $1 AND key = k.value AND due_ms = 0 ORDER BY ${ORDER} LIMIT 1) AS share
   FROM json_array_elements_text($2::json) AS k (value)`
 /** As in `SqlStore`, for all priorities together. */
 const NEXT_SHARES = `SELECT p.n, f.share FROM (VALUES (0, $2::text, '1'), (1, $3::text, '2'), (2, $4::text, '3')) AS p (n, after, until) CROSS JOIN LATERAL (
@@ -102,6 +102,9 @@ export interface NewGroup {
   readonly seenMs: number
 }
 
+/** Where turns are taken ($7), of a key only the first row is read here, if it has no share. */
+const MAY_BE_READ = `(NOT $7::boolean OR (share IS NULL AND ${IS_HEAD}))`
+
 /**
  * The rows of some slots, or of all, in one order: owners of other slots read the same part of the index. The last line shows the state
  * at the same moment: the numbers (as `seq`, `id` and `event`), the unsettled rows behind the cursor, new ones and new ones at an old
@@ -110,15 +113,15 @@ export interface NewGroup {
  */
 const PAGE = `(SELECT ${COLUMNS} FROM heddle_delivery
     WHERE grp = $1 AND ${ORDER} > $2 AND due_ms = 0 AND ($6::boolean OR slot = ANY($5::int[]))
-      AND (NOT $7::boolean OR share IS NULL) ORDER BY ${ORDER} LIMIT $3)
+      AND ${MAY_BE_READ} ORDER BY ${ORDER} LIMIT $3)
   UNION ALL SELECT ${HORIZON.last}, NULL, ${NO_SLOT}, 0, ${HORIZON.oldest}, ${HORIZON.next},
     coalesce((SELECT string_agg(CAST(seq AS text), ',') FROM (
       SELECT seq FROM heddle_delivery
-        WHERE grp = $1 AND slot = ANY($5::int[]) AND ${ORDER} > $4 AND ${ORDER} <= $2 AND due_ms = 0 AND (NOT $7::boolean OR share IS NULL)
+        WHERE grp = $1 AND slot = ANY($5::int[]) AND ${ORDER} > $4 AND ${ORDER} <= $2 AND due_ms = 0 AND ${MAY_BE_READ}
           AND (${WAITS}) IS NOT TRUE
       UNION ALL SELECT seq FROM heddle_delivery
         WHERE grp = $1 AND slot = ANY($5::int[]) AND seq > $4 AND place IS NOT NULL AND place <= $4 AND place <= $2 AND due_ms + 0 = 0
-          AND (NOT $7::boolean OR share IS NULL)) AS behind), ''),
+          AND ${MAY_BE_READ}) AS behind), ''),
     CASE WHEN ${HAS_ASSIGNABLE} THEN 'some' ELSE '' END, NULL, NULL, NULL FROM ${HORIZON.from}`
 
 export interface ServerStoreParts {

@@ -27,7 +27,11 @@ export const COLUMNS =
   'seq, coalesce(place, seq) AS place, thread, event_id AS id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes, uniq, share'
 /** With `+`: otherwise SQLite would compile a statement anew for each value of a limit, or of a column outside of ORDER BY. */
 const GROUP = `SELECT ${COLUMNS} FROM heddle_delivery WHERE grp = +$1 AND ${PLACE} > $2 AND ${PLACE} < ${LAST_PLACE} AND due_ms = 0 ORDER BY ${PLACE} LIMIT +$3`
-const UNSHARED_GROUP = GROUP.replace('AND due_ms = 0', 'AND due_ms = 0 AND share IS NULL')
+/** The first row of its key, which no dead letter blocks. */
+export const IS_HEAD = `(key IS NULL OR (NOT EXISTS (SELECT 1 FROM heddle_delivery AS o WHERE o.grp = heddle_delivery.grp AND o.key = heddle_delivery.key
+    AND o.due_ms = 0 AND coalesce(o.place, o.seq) < coalesce(heddle_delivery.place, heddle_delivery.seq))
+  AND NOT EXISTS (SELECT 1 FROM heddle_parked AS p WHERE p.grp = heddle_delivery.grp AND p.key = heddle_delivery.key)))`
+const UNSHARED_GROUP = GROUP.replace('AND due_ms = 0', `AND due_ms = 0 AND share IS NULL AND ${IS_HEAD}`)
 /** Rows of a share that are looked at together. */
 export const SHARE_WINDOW = 1024
 /** Shares between $2 and $3, exclusive: each is found by the index alone. */
@@ -36,14 +40,10 @@ const NEXT_SHARES = `WITH RECURSIVE s (share) AS (
     UNION ALL SELECT (SELECT min(d.share) FROM heddle_delivery AS d WHERE d.grp = +$1 AND d.share > s.share AND d.share < $3 || '' AND d.due_ms = 0)
       FROM s WHERE s.share IS NOT NULL)
   SELECT share FROM s WHERE share IS NOT NULL LIMIT +$4`
-/** The first row of its key, which no dead letter blocks. */
-export const IS_HEAD = `(key IS NULL OR (NOT EXISTS (SELECT 1 FROM heddle_delivery AS o WHERE o.grp = heddle_delivery.grp AND o.key = heddle_delivery.key
-    AND o.due_ms = 0 AND coalesce(o.place, o.seq) < coalesce(heddle_delivery.place, heddle_delivery.seq))
-  AND NOT EXISTS (SELECT 1 FROM heddle_parked AS p WHERE p.grp = heddle_delivery.grp AND p.key = heddle_delivery.key)))`
 /** The subquery keeps its order: SQLite does not merge it, because of its limit. */
 const SHARE = `SELECT ${COLUMNS} FROM (SELECT * FROM heddle_delivery WHERE grp = +$1 AND share = $2 || '' AND due_ms = 0 AND ${PLACE} > $3
     AND seq NOT IN (SELECT value FROM json_each($4)) ORDER BY ${PLACE} LIMIT ${SHARE_WINDOW}) AS heddle_delivery WHERE ${IS_HEAD} LIMIT +$5`
-const FIRST_OF_KEYS = `SELECT DISTINCT (SELECT share FROM heddle_delivery WHERE grp = +$1 AND key = k.value AND due_ms = 0 ORDER BY ${PLACE} LIMIT 1) AS share
+const FIRST_OF_KEYS = `SELECT k.value AS key, (SELECT coalesce(share, '') FROM heddle_delivery WHERE grp = +$1 AND key = k.value AND due_ms = 0 ORDER BY ${PLACE} LIMIT 1) AS share
   FROM json_each($2) AS k`
 const PASS_SHARE = `SELECT ${PLACE} AS place FROM heddle_delivery WHERE grp = $1 AND share = $2 AND due_ms = 0 AND ${PLACE} > $3
   ORDER BY ${PLACE} LIMIT 1 OFFSET ${SHARE_WINDOW - 1}`
@@ -125,7 +125,9 @@ export class SqlStore implements DeliveryStore {
   }
 
   async readGroup(group: number, after: number, limit: number, areTurnsTaken: boolean): Promise<GroupPage> {
-    return { rows: await this.#read(areTurnsTaken ? UNSHARED_GROUP : GROUP, [group, after, limit]), readTo: 0 }
+    if (!areTurnsTaken) return { rows: await this.#read(GROUP, [group, after, limit]), readTo: 0 }
+    const readTo = await this.lastSeq()
+    return { rows: await this.#read(UNSHARED_GROUP, [group, after, limit]), readTo }
   }
 
   async nextShares(group: number, after: readonly string[], limit: number): Promise<string[][]> {
@@ -149,10 +151,10 @@ export class SqlStore implements DeliveryStore {
     return row === null ? 0 : Number(row.place)
   }
 
-  async sharesOfKeys(group: number, keys: readonly string[]): Promise<string[]> {
+  async sharesOfKeys(group: number, keys: readonly string[]): Promise<{ key: string; share: string }[]> {
     const columns = JSON.stringify(keys.map(keyColumnOf))
-    const rows = await this.database.query<{ share: string | null }>(this.firstOfKeys, [group, columns])
-    return rows.flatMap(({ share }) => (share === null ? [] : [share]))
+    const rows = await this.database.query<{ key: string; share: string | null }>(this.firstOfKeys, [group, columns])
+    return rows.flatMap(({ key, share }) => (share === null ? [] : [{ key: keyOf(key)!, share }]))
   }
 
   protected get firstOfKeys(): string {

@@ -70,8 +70,8 @@ export interface DeliveryStore {
   readShares(group: number, asks: readonly ShareAsk[]): Awaitable<Page>
   /** Returns the place of the last of these 1,024 rows of a share; 0 if it has fewer. */
   passShare(group: number, ask: ShareAsk): Awaitable<number>
-  /** Returns the shares of the first rows of keys. */
-  sharesOfKeys(group: number, keys: readonly string[]): Awaitable<string[]>
+  /** Returns the shares of the first rows of keys; empty: it has none. Keys without rows are left out. */
+  sharesOfKeys(group: number, keys: readonly string[]): Awaitable<{ key: string; share: string }[]>
   /** From now on each row of the group has a share. */
   takeTurns(group: number): Awaitable<void>
 }

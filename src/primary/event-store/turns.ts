@@ -2,8 +2,12 @@
 
 /** Shares of one priority that have a turn in one page. */
 export const SHARES_MAX = 32
-/** One page in so many begins with the lowest priority. */
-const LOWEST_EVERY = 8
+/** By its place among so many pages of its kind: the priority that a page begins with. The others begin with the highest. */
+const FIRST_PRIORITIES = new Map([
+  [0, [2, 1, 0]],
+  [4, [1, 0, 2]],
+])
+const PAGES = 8
 /** Priorities of shares, the first one is the highest: the first character of the share. */
 export const PRIORITIES = ['0', '1', '2'] as const
 
@@ -34,7 +38,8 @@ interface InHand {
  *      ▲          │
  *      └──────────┘  something was read
  * ```
- * In each state shares whose rows have ended, or whose limit lets them go on, are asked for by name.
+ * In each state shares whose rows have ended, or whose limit lets them go on, are asked for by name; while a round goes on, in every other page, or who is
+ * not known by name would wait for as long as others have rows.
  *
  * Each share may have as many rows in the hub as the group has room for: one alone has half of it, ten have an eleventh each, and the last eleventh is free
  * for those that come. See `Reader` for the source of this rule.
@@ -48,19 +53,28 @@ export class Turns {
   /** Keys whose next rows may be read, whatever their shares. */
   readonly #keys = new Set<string>()
   readonly #hasTurned = [false, false, false]
+  /** By priority: since there was news, the first share has had its turn. A round that was under way began behind it. */
+  readonly #hasBegun = [false, false, false]
   readonly #shares = new Map<string, InHand>()
   /** Shares of which none of the first rows may be read: they are looked for behind this place. */
   readonly #passed = new Map<string, number>()
-  #pages = 0
+  /** Pages of rounds, and of shares that were known by name. */
+  readonly #pages = [0, 0]
+  /** The last page was for shares that were known by name. */
+  #wereNamed = false
 
   /** True if there is nothing to read. */
   get isRead(): boolean {
-    return this.state === 'read' && !this.areNamed
+    return this.state === 'read' && !this.#areNamed
   }
 
-  /** True if the next page is for shares that are known by name. */
-  get areNamed(): boolean {
+  get #areNamed(): boolean {
     return this.#named.size > 0 || this.#keys.size > 0
+  }
+
+  /** True if the next page is one of a round; false if it is for shares that are known by name. */
+  get isRoundNext(): boolean {
+    return !this.#areNamed || (this.state !== 'read' && this.#wereNamed)
   }
 
   /** Rows may have come. */
@@ -73,6 +87,11 @@ export class Turns {
     this.#named.add(share)
   }
 
+  /** The next row of a key may be read. */
+  keyMayGoOn(key: string): void {
+    this.#keys.add(key)
+  }
+
   takeKeys(): string[] {
     const keys = [...this.#keys].slice(0, SHARES_MAX)
     for (const key of keys) this.#keys.delete(key)
@@ -80,6 +99,7 @@ export class Turns {
   }
 
   takeNamed(): string[][] {
+    this.#wereNamed = true
     const named = [...this.#named].slice(0, SHARES_MAX)
     for (const share of named) this.#named.delete(share)
     return PRIORITIES.map((priority) => named.filter((share) => share.startsWith(priority)))
@@ -107,12 +127,17 @@ export class Turns {
         inHand: [...rows],
       }))
     })
-    return (++this.#pages % LOWEST_EVERY === 0 ? byPriority.reverse() : byPriority).flat()
+    const kind = Number(this.#wereNamed)
+    const order = FIRST_PRIORITIES.get(++this.#pages[kind]! % PAGES) ?? [0, 1, 2]
+    return order.flatMap((n) => byPriority[n]!)
   }
 
   /** A round goes on. */
   turns(): void {
+    this.#wereNamed = false
     if (this.state === 'due') this.#hasTurned.fill(false)
+    for (const [n, after] of this.after.entries())
+      this.#hasBegun[n] = after === '' || (this.state === 'turning' && this.#hasBegun[n]!)
     this.state = 'turning'
   }
 
@@ -124,7 +149,7 @@ export class Turns {
       if (first >= 0) continue
       const isLast = all.length < SHARES_MAX
       this.after[n] = isLast ? '' : all.at(-1)!
-      if (isLast) this.#hasTurned[n] = true
+      if (isLast && this.#hasBegun[n]!) this.#hasTurned[n] = true
     }
     if (given > 0) this.state = 'due'
     else if (this.state === 'turning' && this.#hasTurned.every(Boolean)) this.state = 'read'
