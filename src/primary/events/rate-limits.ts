@@ -207,10 +207,11 @@ export class RateLimits {
     this.#timers.add(timer)
   }
 
-  #mayTryAgain({ consumer, share }: Asking): void {
+  #mayTryAgain({ consumer, share, granted }: Asking): void {
     const { waiting } = consumer.queue
     if (waiting instanceof ShareLine) waiting.mayTryAgain(share)
-    // Nobody asks for it: it is made anew.
+    // Nobody asks for it: it is made anew. What is granted may be for one in quarantine.
+    if (granted > 0) return
     if (share !== '' && waiting instanceof ShareLine && waiting.sizeOf(share) === 0)
       this.#asking.get(consumer)?.delete(share)
   }
