@@ -316,6 +316,7 @@ const HUB = ['primary/events/hub', 'primary/events/lane-subscribers']
 const STORED = [
   ...HUB,
   'primary/event-store/durable',
+  'primary/event-store/shared-limits',
   'primary/event-store/stored-dead-letters',
   'runtime/event-store/write-changes',
 ]

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { compareRun } from '../../simulation/stored/compared.ts'
 import { postgresServer } from '../../support/servers/postgres.ts'
 
-const SEEDS = [1, 2, 3, 4, 5, 6, 14]
+const SEEDS = [1, 2, 3, 4, 5, 6, 9, 11, 14, 57]
 
 test('the simulated server and PostgreSQL answer each statement of a run alike', async (t) => {
   const server = await postgresServer(t)

@@ -1,6 +1,7 @@
 /** Many runs one after another in this thread, and the story of one that fails. */
 
 import { Durable } from '../../../src/primary/event-store/durable.ts'
+import { askLimits } from '../../../src/primary/event-store/shared-limits.ts'
 import { StoredDeadLetters } from '../../../src/primary/event-store/stored-dead-letters.ts'
 import { Hub } from '../../../src/primary/events/hub.ts'
 import { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
@@ -8,7 +9,14 @@ import { writeStoreChanges } from '../../../src/runtime/event-store/write-change
 import { STEPS } from '../batch.ts'
 import { type StoredEngine, type StoredLog, StoredRun } from './run.ts'
 
-export const STORED_ENGINE: StoredEngine = { Hub, LaneSubscribers, Durable, StoredDeadLetters, writeStoreChanges }
+export const STORED_ENGINE: StoredEngine = {
+  Hub,
+  LaneSubscribers,
+  Durable,
+  StoredDeadLetters,
+  writeStoreChanges,
+  askLimits,
+}
 /** Lines that are told of a run that has failed. */
 const LINES = 120
 

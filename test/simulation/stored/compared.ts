@@ -28,7 +28,7 @@ const OWN = `CREATE SCHEMA own;
       RETURN CASE WHEN hash >= 2147483648 THEN hash - 4294967296 ELSE hash END;
     END $$`
 
-const TABLES = ['delivery', 'group', 'parked', 'dead', 'member', 'member_group', 'slot', 'log'].map(
+const TABLES = ['delivery', 'group', 'parked', 'dead', 'member', 'member_group', 'slot', 'log', 'limit'].map(
   (name) => `heddle_${name}`,
 )
 

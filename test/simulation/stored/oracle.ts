@@ -1,12 +1,21 @@
 /** Judges a run from outside: from what was accepted, what handlers began and ended, and which dead letters there are. */
 import { Finding } from '../oracle.ts'
+import type { LimitPlan } from './limits.ts'
 
 export interface GroupPlan {
   readonly group: string
   readonly event: string
   readonly retries: number
   readonly parks: boolean
+  /** Whose events it has take turns. */
+  readonly isFair: boolean
+  readonly limit: LimitPlan | null
+  /** Null: any number. */
+  readonly concurrency: number | null
 }
+
+/** True if it asks whose an event is. */
+export const isAsking = ({ isFair, limit }: GroupPlan): boolean => isFair || limit?.isByShare === true
 
 /** An event on its way to one group. */
 interface Case {

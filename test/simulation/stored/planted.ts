@@ -111,6 +111,46 @@ export const STORED_PLANTED: readonly Planted[] = [
     text: 'await store.moveDue(',
     instead: 'void (',
   },
+  {
+    what: 'rows of a share are read before older ones of their keys',
+    file: 'sql-store.ts',
+    text: 'AND o.due_ms = 0 AND coalesce(o.place, o.seq) < coalesce(heddle_delivery.place, heddle_delivery.seq))',
+    instead: 'AND o.due_ms < 0)',
+  },
+  // Rare: found in the 295th seed.
+  {
+    what: 'shares that are not known by name wait for those that are',
+    file: 'turns.ts',
+    text: "return !this.#areNamed || (this.state !== 'read' && this.#wereNamed)",
+    instead: 'return !this.#areNamed',
+  },
+  {
+    what: 'the next row of a key is not asked for',
+    file: 'reader.ts',
+    text: 'cursor.turns.gone(share, seq, key)',
+    instead: 'cursor.turns.gone(share, seq, null)',
+  },
+  {
+    what: 'a share has its turn again before all others',
+    folder: 'primary/events',
+    file: 'share-line.ts',
+    text: '    ready.delete(next.share)\n    if (line.size > 0) ready.set(next.share, line)',
+    instead: '    if (line.size === 0) ready.delete(next.share)',
+  },
+  {
+    what: 'what has begun counts for a part of its time',
+    folder: 'primary/events',
+    file: 'rate-window.ts',
+    text: 'return (Math.floor(nowMs / partMs) + 1) * partMs + limit.perMs',
+    instead: 'return (Math.floor(nowMs / partMs) + 1) * partMs',
+  },
+  {
+    what: 'a share whose limit was used up stands aside for good',
+    folder: 'primary/events',
+    file: 'rate-limits.ts',
+    text: "      this.#mayTryAgain(asking)\n      if (asking.share !== '') this.#parts.freed",
+    instead: "      if (asking.share !== '') this.#parts.freed",
+  },
 ]
 
 /** The same, where several processes share the store. */
@@ -258,6 +298,26 @@ export const SHARED_PLANTED: readonly Planted[] = [
     file: 'horizon.ts',
     text: '(xid === null || !isBefore(Number(xid), next))',
     instead: 'true',
+  },
+  {
+    what: 'what has begun is not put down in the shared limit',
+    file: 'shared-limits.ts',
+    text: '(grants[n]!.granted > 0 ? all : [])',
+    instead: '(grants[n]!.granted < 0 ? all : [])',
+  },
+  // Rare: found in the 118th seed.
+  {
+    what: 'rows without a share are read before older ones of their keys',
+    file: 'server-store.ts',
+    text: '(NOT $7::boolean OR (share IS NULL AND ',
+    instead: '(NOT $7::boolean OR (share IS NULL OR ',
+  },
+  // Rare: found in the 163rd seed.
+  {
+    what: 'late rows are looked for among those without a share',
+    file: 'reader.ts',
+    text: '      cursor.version++\n      return this.#news(cursor)\n',
+    instead: '      cursor.version++\n      cursor.isUnsharedRead = false\n      return this.#ready(cursor)\n',
   },
 ]
 

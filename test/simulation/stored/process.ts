@@ -1,5 +1,7 @@
 /** A process with the hub and the event store as they are, and lanes that are simulated. */
 
+import type { SubscriberOptions } from '../../../src/contracts/event-bus.ts'
+import type { Payload } from '../../../src/contracts/events.ts'
 import type { BlackBox } from '../../../src/contracts/registry.ts'
 import type { Lane } from '../../../src/primary/dispatch/lane.ts'
 import type { Durable } from '../../../src/primary/event-store/durable.ts'
@@ -8,11 +10,13 @@ import type { Hub } from '../../../src/primary/events/hub.ts'
 import type { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
 import type { StoreDatabase } from '../../../src/runtime/event-store/database.ts'
 import { StorePublisher, ThreadStore } from '../../../src/runtime/event-store/thread-store.ts'
+import { sharesFor } from '../../../src/runtime/events/shares.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import { STORE_MEMORY_BYTES, StoreMemory } from '../../../src/transport/memory/store-memory.ts'
 import type { ToLane } from '../../../src/transport/messages.ts'
 import type { Holder } from './database.ts'
-import type { GroupPlan, Handling } from './oracle.ts'
+import { Answers } from './limits.ts'
+import { type GroupPlan, type Handling, isAsking } from './oracle.ts'
 import type { StoredRun } from './run.ts'
 
 const BOX = { message: 'it died', guilty: null, steps: [] } as unknown as BlackBox
@@ -63,6 +67,7 @@ export class SimulatedProcess implements Holder {
   readonly subscribers: LaneSubscribers
   readonly memory: StoreMemory
   readonly lanes = new Set<StoredLane>()
+  readonly limitAnswers: Answers
   #quarantine: StoredLane | null = null
   #isQuarantineWanted = false
   #lanes = 0
@@ -83,10 +88,15 @@ export class SimulatedProcess implements Holder {
       clock,
       run.draw,
     )
+    this.limitAnswers = new Answers(run.clock.steadyMs)
     this.hub = new run.engine.Hub({
       maxQueue: plan.maxQueue,
       clock,
       chance: run.draw,
+      sharedLimits: {
+        isShared: () => this.log.isOnServer,
+        ask: (asks) => this.limitAnswers.time(() => run.engine.askLimits(database, asks)),
+      },
       onQuarantine: (isWanted) => this.#wantQuarantine(isWanted),
       onQuarantineUsed: () => {
         const lane = this.#quarantine
@@ -94,11 +104,18 @@ export class SimulatedProcess implements Holder {
       },
       log: (_, message) => run.tell(() => `log: ${message}`),
     })
-    this.hub.records.addFailureListener(({ event_id, subscriber }) => {
+    const { hub } = this
+    const take = hub.take.bind(hub)
+    hub.take = (event, shares) => {
+      run.taken(event, shares, this)
+      return take(event, shares)
+    }
+    hub.records.addFailureListener(({ event_id, subscriber }) => {
       run.tell(() => `${event_id} is a dead letter of ${subscriber}`)
       // What a listener throws is the hub's to log.
       run.cured(event_id, subscriber)
       run.lookAfterStill()
+      run.turns.gone(event_id, subscriber)
       run.judge(() => !this.isOut && run.oracle.letter(event_id, subscriber, this))
     })
     this.subscribers = new run.engine.LaneSubscribers(this.hub)
@@ -170,9 +187,16 @@ export class SimulatedProcess implements Holder {
     return lane
   }
 
-  #add(lane: StoredLane, index: number, { group, event, retries, parks }: GroupPlan): void {
+  #add(lane: StoredLane, index: number, plan: GroupPlan): void {
+    const { group, event, retries, parks, isFair, limit, concurrency } = plan
     const onDead = parks ? ('park' as const) : ('skip' as const)
-    const options = { retries, backoffMs: 20, timeoutMs: 60_000, onDead, group }
+    const options: SubscriberOptions = { retries, backoffMs: 20, timeoutMs: 60_000, onDead, group }
+    if (isFair) options.fair = 0
+    if (limit !== null) {
+      const { max, perMs, isByShare } = limit
+      options.limit = [isByShare ? { max, perMs, by: 0 } : { max, perMs }]
+    }
+    if (concurrency !== null) options.concurrency = concurrency
     this.subscribers.add(lane.asLane, index, { event, identity: group, plugin: group, options }, false)
   }
 
@@ -186,6 +210,14 @@ export class SimulatedProcess implements Holder {
           this.durable.subscribed()
         })
     }
+  }
+
+  /** Whose an event is, to those of its groups that ask. */
+  sharesOf(event: string, payload: string, priority: string): string {
+    const asking = this.groups
+      .filter((each) => each.event === event && isAsking(each))
+      .map(({ group }) => ({ group, functions: [({ of }: Payload) => of as string] }))
+    return sharesFor(asking, priority, payload, () => {})
   }
 
   #wantQuarantine(isWanted: boolean): void {
@@ -369,6 +401,7 @@ export class StoredLane implements Holder {
     }
     this.#items.set(id, item)
     this.deliveriesInFlight++
+    this.#run.judge(() => this.#run.sent(this.#process, item.frame, item.group))
     this.later(this.#run.draw.below(3), () => this.#begin(id, item))
     return true
   }
@@ -394,12 +427,13 @@ export class StoredLane implements Holder {
     this.#run.judge(() => {
       handling = oracle.begun(item.frame.id, item.group, item.frame.payload, process)
       this.#run.uniques.begun(item.frame.id, item.group, item.frame.payload)
+      this.#run.turnBegun(item.frame, item.group, process)
     })
     item.handling = handling
     if (this.#run.mayKillProcess(this, item.frame.id, item.group)) return
     this.#run.tell(
       () =>
-        `${item.frame.id} is begun for ${item.group} in lane ${process.number}.${this.number}, attempt ${item.frame.attempt & 0xffff}`,
+        `${item.frame.id} is begun for ${item.group} in lane ${process.number}.${this.number}, attempt ${item.frame.attempt & 0xffff}${item.frame.shares === '' ? '' : `, of ${item.frame.shares}`}`,
     )
     this.later(draw.below(20), () => {
       if (this.#run.mayKillLane(this)) return

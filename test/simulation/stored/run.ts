@@ -1,18 +1,23 @@
 /** One run: the hub and the event store as they are, over a real SQLite in memory whose connections, lanes and process fail. First faults, then all heals and everything must end. */
 import type { Clock } from '../../../src/core/schedule/clock.ts'
 import type { Durable } from '../../../src/primary/event-store/durable.ts'
+import type { askLimits } from '../../../src/primary/event-store/shared-limits.ts'
 import type { StoredDeadLetters } from '../../../src/primary/event-store/stored-dead-letters.ts'
+import type { HubEvent, Share } from '../../../src/primary/events/consumer.ts'
 import type { Hub } from '../../../src/primary/events/hub.ts'
 import type { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
 import type { writeStoreChanges } from '../../../src/runtime/event-store/write-changes.ts'
+import { NORMAL, shareIn, valueIn } from '../../../src/runtime/events/shares.ts'
 import type { EventFrame, UniqueEvent } from '../../../src/transport/frames/event-frame.ts'
 import { Draw } from '../draw.ts'
 import { Finding } from '../oracle.ts'
 import { SimulatedClock } from '../time.ts'
 import { type Holder, SimulatedDatabase, type SimulatedStore } from './database.ts'
+import { LimitJudge, type LimitPlan } from './limits.ts'
 import { type GroupPlan, StoredOracle } from './oracle.ts'
 import { SimulatedProcess, type StoredLane } from './process.ts'
 import { type Recorded, SimulatedServer } from './server.ts'
+import { TurnJudge } from './turns.ts'
 import { type Asked, UniqueJudge } from './uniques.ts'
 
 /** The classes that a run is made of: those of the project, or with a fault planted in them. */
@@ -22,6 +27,7 @@ export interface StoredEngine {
   Durable: typeof Durable
   StoredDeadLetters: typeof StoredDeadLetters
   writeStoreChanges: typeof writeStoreChanges
+  askLimits: typeof askLimits
 }
 
 /** What is asked of the tables, of an event and a group. */
@@ -52,6 +58,15 @@ export interface StoredRunOptions {
   tell?: (line: string) => void
   /** Told what the server does. */
   record?: (recorded: Recorded) => void
+}
+
+/** Whose events are. */
+interface SharePlan {
+  readonly owners: number
+  /** Events that have another priority. */
+  readonly urgent: number
+  /** Somebody publishes many at once. */
+  readonly crowds: number
 }
 
 interface StoredPlan {
@@ -92,9 +107,37 @@ interface StoredPlan {
   }
   /** Weights of what somebody does beside publishing. */
   readonly deeds: readonly Deed[]
+  /** Null: events have no priorities, and no subscriber asks whose they are. */
+  readonly shares: SharePlan | null
 }
 
 type Deed = 'publish' | 'kill' | 'stop' | 'killLane' | 'outage' | 'letter' | 'jump' | 'freeze' | 'subscribe' | 'cancel'
+
+/** Has chance of its own: runs without it are as they were before. */
+function withTurns(plan: StoredPlan, draw: Draw): StoredPlan {
+  const areShared = draw.is(0.3)
+  const areLimited = draw.is(0.2)
+  if (!areShared && !areLimited) return plan
+  const limitOf = (): LimitPlan => ({
+    max: draw.between(2, 5),
+    perMs: draw.of([100, 300, 1000]),
+    isByShare: areShared && draw.is(0.5),
+  })
+  return {
+    ...plan,
+    // With room for many nobody waits for long.
+    maxQueue: draw.of([8, 16, 100]),
+    groups: plan.groups.map((group) => ({
+      ...group,
+      isFair: areShared && draw.is(0.7),
+      limit: areLimited && draw.is(0.7) ? limitOf() : null,
+      concurrency: draw.of([null, 1, 3]),
+    })),
+    shares: areShared
+      ? { owners: draw.between(2, 6), urgent: draw.of([0, 0.1, 0.4]), crowds: draw.of([0.01, 0.05]) }
+      : null,
+  }
+}
 
 function planOf(draw: Draw, log: StoredLog): StoredPlan {
   const isShared = log === 'postgres'
@@ -124,6 +167,9 @@ function planOf(draw: Draw, log: StoredLog): StoredPlan {
       event: draw.of(['a.b', 'c.d']),
       retries: draw.of([0, 1, 3]),
       parks: draw.is(0.5),
+      isFair: false,
+      limit: null,
+      concurrency: null,
     })),
     keys: draw.between(1, 3),
     keyed: draw.of([0, 0.5, 1]),
@@ -148,6 +194,7 @@ function planOf(draw: Draw, log: StoredLog): StoredPlan {
       poison: draw.of([0, 0, 0.01]),
     },
     deeds,
+    shares: null,
   }
 }
 
@@ -162,6 +209,10 @@ export interface StoredResult {
 /** So many processes may die of a delivery: three until it is suspected, and three that give it alone; a few may have had it in hand besides. */
 const KILLED_MAX = 8
 const HEAL_MS = 600_000
+/** Chance of another stream than that of the rest. */
+const TURNS_SEED = 0x51ab_1e5
+const CROWD = 60
+
 /** Within this time a server does what a process had sent before it died, and nobody takes over meanwhile, milliseconds. */
 const SENT_MS = 30
 
@@ -175,6 +226,10 @@ export class StoredRun {
   readonly database: SimulatedStore
   readonly oracle: StoredOracle
   readonly uniques: UniqueJudge
+  readonly turns: TurnJudge
+  readonly #limits = new LimitJudge()
+  /** Chance of what is drawn for turns and limits. */
+  readonly #turnDraw: Draw
   isHealed = false
   readonly #processes = new Set<SimulatedProcess>()
   /** Numbers of those that have ended, and of which others may know it. */
@@ -202,7 +257,12 @@ export class StoredRun {
     this.#steps = steps
     this.#tell = tell
     this.draw = new Draw(seed)
-    this.plan = planOf(this.draw, log)
+    this.#turnDraw = new Draw(seed ^ TURNS_SEED)
+    this.plan = withTurns(planOf(this.draw, log), this.#turnDraw)
+    this.turns = new TurnJudge({
+      room: Math.floor(this.plan.maxQueue / 2),
+      shares: (this.plan.shares?.owners ?? 0) + 1,
+    })
     const { draw, plan, clock } = this
     const world = {
       draw,
@@ -378,6 +438,7 @@ export class StoredRun {
     if (this.isHealed) return
     try {
       if (this.#areKnown || this.plan.processes === 1) this.#do(this.draw.of(this.plan.deeds))
+      if (this.#turnDraw.is(this.plan.shares?.crowds ?? 0)) this.#crowd()
     } catch (error) {
       this.#failed(error)
     }
@@ -420,6 +481,16 @@ export class StoredRun {
       case 'letter':
         void this.#toLetter().catch(this.#failed)
     }
+  }
+
+  /** Somebody has many events. */
+  #crowd(): void {
+    const lanes = [...this.#processes].flatMap(({ isFrozen, ready }) => (isFrozen ? [] : ready))
+    if (lanes.length === 0) return
+    const lane = this.#turnDraw.of(lanes)
+    const of = this.#turnDraw.below(this.plan.shares!.owners)
+    const priority = this.#priority(this.plan.shares!)
+    for (let left = CROWD; left > 0 && lane.isAlive; left--) void this.publish(lane, null, { of, priority })
   }
 
   #subscribe(up: readonly SimulatedProcess[]): void {
@@ -497,12 +568,20 @@ export class StoredRun {
     return true
   }
 
-  async publish(lane: StoredLane, parent: string | null): Promise<void> {
+  /** @param share whose the event is; default: chance */
+  async publish(
+    lane: StoredLane,
+    parent: string | null,
+    share: { of: number; priority: string } | null = null,
+  ): Promise<void> {
     const { draw, plan, oracle } = this
     const id = `e${++this.#events}`
     const event = draw.of(['a.b', 'c.d'])
     const key = draw.is(plan.keyed) ? `k${draw.below(plan.keys)}` : null
     const unique = key === null && draw.is(plan.unique) ? this.#unique() : null
+    const json = this.#payload(share?.of ?? null)
+    const shares =
+      plan.shares === null ? '' : lane.home.sharesOf(event, json, share?.priority ?? this.#priority(plan.shares))
     const frame: EventFrame = {
       id,
       parentId: parent,
@@ -517,18 +596,19 @@ export class StoredRun {
       delayMs: key === null && draw.is(plan.delayed) ? draw.between(1, draw.of([500, 2000, 45_000])) : 0,
       ttlMs: unique === null && draw.is(plan.mortal) ? draw.between(1, 500) : 0,
       unique,
-      shares: '',
+      shares,
       seq: 0,
       subscriber: 0,
       attempt: 0,
-      payload: `{"n":${this.#events}}`,
+      payload: json,
     }
     const { payload, timestampMs, delayMs, ttlMs } = frame
     const expiresMs = ttlMs === 0 ? 0 : timestampMs + delayMs + ttlMs
     const groups = plan.groups.filter((each) => each.event === event)
     const names = groups.map(({ group }) => group)
     oracle.asked({ id, key, payload, expiresMs }, groups, (group) => this.#isKnown(group, lane.home))
-    const asked = unique === null ? null : this.uniques.asked(event, id, unique, payload, names)
+    this.turns.asked(id)
+    const asked = unique === null ? null : this.uniques.asked(event, { id, payload, unique }, names, lane)
     for (const { group } of groups) if (draw.is(plan.rates.poison)) this.#poisons.set(`${id} ${group}`, 0)
     this.tell(
       () =>
@@ -537,7 +617,10 @@ export class StoredRun {
     try {
       const answer = await lane.publish(frame, draw.is(plan.rates.slow))
       if (asked !== null) return this.#answered(asked, answer, lane)
-      if (lane.isAlive) oracle.accepted(id)
+      if (lane.isAlive) {
+        oracle.accepted(id)
+        if (key === null && delayMs === 0 && ttlMs === 0) this.#waitsForTurn(frame, groups, lane.home)
+      }
       for (const { group } of groups) if (!this.#isStored(group)) this.#early.push({ id, group, process: lane.home })
       this.tell(() => `${id} is accepted`)
     } catch {
@@ -545,6 +628,64 @@ export class StoredRun {
       oracle.refused(id)
       if (asked !== null) this.uniques.refused(asked)
     }
+  }
+
+  #payload(owner: number | null): string {
+    const { shares } = this.plan
+    if (shares === null) return `{"n":${this.#events}}`
+    const of = owner ?? this.#turnDraw.below(shares.owners)
+    // Of no text and no number nobody knows whose it is.
+    return this.#turnDraw.is(0.05) ? `{"n":${this.#events},"of":[]}` : `{"n":${this.#events},"of":"o${of}"}`
+  }
+
+  #priority({ urgent }: SharePlan): string {
+    return this.#turnDraw.is(urgent) ? this.#turnDraw.of(['0', '2']) : NORMAL
+  }
+
+  /** One process has all slots: with several, each takes turns among its own. */
+  #waitsForTurn({ id, shares }: EventFrame, groups: readonly GroupPlan[], process: SimulatedProcess): void {
+    for (const each of groups) {
+      const { group } = each
+      const isTold = process.groups.some((own) => own.group === group)
+      if (this.#takesTurns(each) && isTold && !this.#poisons.has(`${id} ${group}`))
+        this.turns.waits(id, group, shareIn(shares, group))
+    }
+  }
+
+  /** And nothing else holds up one of its events. */
+  #takesTurns({ isFair, limit }: GroupPlan): boolean {
+    return this.plan.processes === 1 && isFair && limit?.isByShare !== true
+  }
+
+  #groupOf(group: string): GroupPlan {
+    return this.plan.groups.find((each) => each.group === group)!
+  }
+
+  /** The hub of a process gets an event for a group. */
+  taken(
+    { id, key, unique, expiresMs, shares }: HubEvent,
+    of: readonly Share[] | null,
+    process: SimulatedProcess,
+  ): void {
+    const [share] = of ?? []
+    if (share === undefined || key !== null || unique !== null || expiresMs !== 0 || shares === '') return
+    const isNew = share.attempt === 1 && share.deaths === 0 && share.dueMs === 0
+    if (isNew && this.#takesTurns(this.#groupOf(share.group))) this.turns.taken(id, share.group, shares, process)
+  }
+
+  turnBegun({ id, shares }: EventFrame, group: string, process: SimulatedProcess): void {
+    this.turns.begun(id, this.#groupOf(group), shares, process)
+  }
+
+  /** A delivery is on its way to a lane. */
+  sent(process: SimulatedProcess, { event, shares, unique }: EventFrame, group: string): void {
+    const { limit } = this.#groupOf(group)
+    // One that others may replace was counted before it was noted that it begins.
+    if (limit === null || unique !== null) return
+    const { isByShare } = limit
+    const ofProcess = this.#isShared ? '' : `, process ${process.number}`
+    const name = `${event} for ${group}${isByShare ? ` of ${valueIn(shares, 0)}` : ''}${ofProcess}`
+    this.#limits.begins(name, limit, { atMs: this.clock.steadyMs(), countedMs: process.limitAnswers.countedMs })
   }
 
   #unique(): UniqueEvent {
@@ -576,6 +717,7 @@ export class StoredRun {
 
   /** Its groups may never have been stored: whoever comes next may lack them. */
   #endedEarly(gone: SimulatedProcess): void {
+    this.uniques.threadsEnded()
     for (const { id, group, process } of this.#early)
       if (process === gone && !this.#isStored(group)) this.oracle.mayMiss(id, group)
     this.#early = this.#early.filter(({ process }) => process !== gone)
@@ -593,6 +735,7 @@ export class StoredRun {
     const id = this.draw.of(ids)
     this.tell(() => `${id} is taken back in process ${process.number}`)
     this.oracle.cancelling(id)
+    for (const { group } of this.plan.groups) this.turns.gone(id, group)
     process.operations++
     const cancelled = await process.durable.cancel(id).catch(() => null)
     process.operations--
@@ -662,6 +805,7 @@ export class StoredRun {
       const isQuiet = left.deliveries + left.letters + this.#counted + this.#pending === 0
       quiet = isQuiet ? quiet + 1 : 0
     }
+    this.uniques.threadsEnded()
     this.oracle.end()
     for (const { hub, memory } of this.#processes) {
       if (memory.stored !== 0 || memory.parked !== 0)

@@ -82,6 +82,14 @@ interface Transaction {
 export type Params = readonly SqlValue[]
 type Row = Record<string, SqlValue>
 
+/** The first rows of a share. */
+interface ShareAsk {
+  share: string
+  limit: number
+  after: number
+  in_hand: number[]
+}
+
 /** The statements that SQLite has no words for. Whatever else begins like one of them is refused. */
 const INSERT =
   /^INSERT INTO heddle_delivery \(([\w, ]+)\)\s+SELECT (.*?)\s+FROM (unnest\(.*\) WITH ORDINALITY AS e \([\w, ]+\)|\(SELECT 1 AS n, [^()]+\) AS e)(.*?)(?:\s+WHERE (\(SELECT pg_current_xact_id\(\)\) IS NOT NULL))? ORDER BY e\.n$/s
@@ -97,6 +105,10 @@ const NOTE =
   /^UPDATE heddle_delivery AS d SET attempt = n\.attempt, deaths = n\.deaths, error = n\.error, begun = CAST\(n\."isBegun" AS integer\),\s+retry_ms = n\."retryMs", due_ms = n\."dueMs" FROM json_to_recordset\(\$1::json\)\s+AS n \([\w", ]+\) WHERE d\.seq = n\.seq AND d\.attempt <= n\.attempt$/s
 const PROMOTE =
   /^WITH due AS \(DELETE FROM heddle_delivery WHERE seq = ANY\(\$1::bigint\[\]\) AND due_ms > 0 AND due_ms <= \$2 AND \(SELECT pg_current_xact_id\(\)\) IS NOT NULL RETURNING \*\),\s+numbered AS \(SELECT nextval\('heddle_delivery_seq'\) AS new_seq, sorted\.\* FROM \(SELECT \* FROM due ORDER BY due_ms, seq\) AS sorted\),\s+moved AS \(INSERT INTO heddle_delivery \(seq, place, ([\w, ]+)\)\s+SELECT new_seq, CASE WHEN place IS NOT NULL THEN new_seq END, [\w, ]+ FROM numbered\),\s+replays AS \(UPDATE heddle_dead SET replay_seq = new_seq FROM numbered\s+WHERE numbered\.place IS NOT NULL AND replay_seq = numbered\.seq AND replay = 'running'\)\s+SELECT DISTINCT grp FROM numbered$/s
+const NEXT_SHARES =
+  /^SELECT p\.n, f\.share FROM \(VALUES \(0, \$2::text, '1'\), \(1, \$3::text, '2'\), \(2, \$4::text, '3'\)\) AS p \(n, after, until\) CROSS JOIN LATERAL \((.*)\) AS f$/s
+const READ_SHARES =
+  /^SELECT d\.\* FROM json_to_recordset\(\$2::json\) AS s \(share text, "limit" integer, after bigint, in_hand bigint\[\]\) CROSS JOIN LATERAL \((.*)\) AS d$/s
 /** Of an INSERT of events that are alone. */
 const ON_CONFLICT = ' ON CONFLICT (uniq, '
 const MOVE_IN = "(SELECT nextval('heddle_delivery_seq') AS seq)"
@@ -329,7 +341,10 @@ export class SimulatedServer implements SimulatedStore {
     }
     if (sql.startsWith('WITH held AS')) return this.#deleteHeld(partsOf(sql, DELETE_HELD), params)
     if (sql.startsWith('WITH free AS')) return this.#take(partsOf(sql, TAKE), params)
-    if (sql.includes('json_to_recordset')) return this.#note(partsOf(sql, NOTE), params)
+    if (sql.startsWith('SELECT p.n, f.share')) return this.#nextShares(partsOf(sql, NEXT_SHARES), params)
+    if (sql.startsWith('SELECT d.* FROM json_to_recordset')) return this.#readShares(partsOf(sql, READ_SHARES), params)
+    if (sql.startsWith('UPDATE heddle_delivery') && sql.includes('json_to_recordset'))
+      return this.#note(partsOf(sql, NOTE), params)
     if (sql.startsWith('WITH due AS')) return this.#promote(partsOf(sql, PROMOTE), params)
     if (SETTLEMENTS.includes(sql)) this.#judgeWriter(sql.replace('DELETE', 'SELECT DISTINCT grp, slot'), params)
     // Joined into the others SQLite would draw one for each time that it is named.
@@ -498,6 +513,28 @@ export class SimulatedServer implements SimulatedStore {
       rowCount += this.#plain(sql, params).rowCount
     }
     return { rowCount, rows: [] }
+  }
+
+  /** Of one priority after another: SQLite joins nothing to what depends on it. */
+  #nextShares([shares]: string[], [group, ...rest]: Params): Outcome {
+    const sql = shares!.replaceAll('p.after', '$2').replaceAll('p.until', '$3').replace('$5', '$4')
+    const limit = rest.pop()!
+    const rows = rest.flatMap((after, n) =>
+      this.#rows<Row>(sql, [group!, after, String(n + 1), limit]).map((row): Row => ({ n, ...row })),
+    )
+    return { rowCount: rows.length, rows }
+  }
+
+  #readShares([rows]: string[], [group, asks, slots]: Params): Outcome {
+    const sql = rows!
+      .replaceAll('s.share', '$2')
+      .replaceAll('s.after', '$4')
+      .replace('<> ALL (s.in_hand)', 'NOT IN (SELECT value FROM json_each($5))')
+      .replace('s."limit"', '$6')
+    const all = (JSON.parse(String(asks)) as ShareAsk[]).flatMap(({ share, limit, after, in_hand: inHand }) =>
+      this.#rows<Row>(sql, [group!, share, slots!, after, JSON.stringify(inHand), limit]),
+    )
+    return { rowCount: all.length, rows: all }
   }
 
   #promote([moved]: string[], params: Params): Outcome {

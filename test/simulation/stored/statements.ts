@@ -17,6 +17,14 @@ const RULES: readonly (readonly [RegExp, string | ((...found: string[]) => strin
     /unnest\(([^)]*)\)(?: WITH ORDINALITY)? AS (\w+) \(([^)]*)\)/g,
     (_, lists, name, columns) => tableOf(lists!, name!, columns!),
   ],
+  [
+    /json_to_recordset\((\$\d+)::json\) AS (\w+) \(([^)]*)\)/g,
+    (_, list, name, columns) => recordsOf(list!, name!, columns!),
+  ],
+  [/FROM json_array_elements_text\((\$\d+)::json\) AS (\w+) \(value\)/g, 'FROM json_each($1) AS $2'],
+  // Without a condition SQLite takes ON CONFLICT for one of a join.
+  [/FROM json_array_elements_text\((\$\d+)::json\) ON CONFLICT/g, 'FROM json_each($1) WHERE true ON CONFLICT'],
+  [/CAST\(([^()]+) AS json\) ->> ('\*'|\w+\.grp)/g, `json_extract($1, '$."' || $2 || '"')`],
   [/= ANY\((\$\d+)::(?:int|bigint)\[\]\)/g, 'IN (SELECT value FROM json_each($1))'],
   // The rows that a subquery would find for each row before it.
   [
@@ -64,6 +72,12 @@ function tableOf(lists: string, name: string, columns: string): string {
     n === params.length ? 'l.key' : `json_extract(${params[n]}, '$[' || l.key || ']')`
   const selected = names.map((column, n) => `${n === 0 ? 'l.value' : itemOf(n)} AS ${column}`).join(', ')
   return `(SELECT ${selected} FROM json_each(${params[0]}) AS l) AS ${name}`
+}
+
+function recordsOf(list: string, name: string, columns: string): string {
+  const names = columns.split(',').map((column) => column.trim().split(' ')[0]!)
+  const selected = names.map((column) => `json_extract(value, '$.${column}') AS ${column}`).join(', ')
+  return `(SELECT ${selected} FROM json_each(${list})) AS ${name}`
 }
 
 export function translated(sql: string): Translated {

@@ -11,6 +11,8 @@ export interface Asked {
   readonly askedAt: number
   /** Events of the name that the log had when it was asked for, by group. */
   readonly stored: ReadonlyMap<string, ReadonlySet<string>>
+  /** The thread that has asked. */
+  readonly by: { readonly isAlive: boolean }
   /** Infinite while nobody knows. */
   answeredAt: number
   /** The id that it was answered with; null: it was refused, and may be there all the same. */
@@ -39,7 +41,12 @@ export class UniqueJudge {
     this.#world = world
   }
 
-  asked(event: string, id: string, unique: UniqueEvent, payload: string, groups: readonly string[]): Asked {
+  asked(
+    event: string,
+    { id, payload, unique }: { id: string; payload: string; unique: UniqueEvent },
+    groups: readonly string[],
+    by: Asked['by'],
+  ): Asked {
     const name = `${event} ${unique.while} ${unique.name}`
     const all = this.#names.get(name) ?? []
     this.#names.set(name, all)
@@ -59,6 +66,7 @@ export class UniqueJudge {
       groups,
       askedAt: ++this.#moment,
       stored,
+      by,
       answeredAt: Number.POSITIVE_INFINITY,
       answer: null,
     }
@@ -72,6 +80,24 @@ export class UniqueJudge {
 
   refused(asked: Asked): void {
     asked.answeredAt = ++this.#moment
+    this.#mayReplace(asked)
+  }
+
+  /** Threads have ended: what they had asked for may have been done. */
+  threadsEnded(): void {
+    for (const all of this.#names.values())
+      for (const asked of all)
+        if (!asked.by.isAlive && asked.answeredAt === Number.POSITIVE_INFINITY) this.#mayReplace(asked)
+  }
+
+  /** One that was stored before the groups were known takes the place of one that waits, also of one that was stored meanwhile. */
+  #mayReplace(asked: Asked): void {
+    const { id, unique, stored, groups } = asked
+    if (unique.while !== 'waiting') return
+    const meanwhile = this.#byId.get(id)!.filter((each) => each !== asked && each.answeredAt > asked.askedAt)
+    for (const group of groups)
+      for (const other of [...stored.get(group)!, ...meanwhile.map((each) => each.id)])
+        if (!this.#begun.has(`${other} ${group}`)) this.#world.mayMiss(other, group)
   }
 
   /** @returns the groups that must have it. @throws Finding if the one that it was answered with was not there */
@@ -83,11 +109,9 @@ export class UniqueJudge {
       // One that came or went meanwhile may have been there.
       const isFree = (group: string): boolean =>
         asked.stored.get(group)!.size === 0 && !others.some((each) => each.answeredAt > asked.askedAt)
-      // One that was stored before the groups were known takes the place of one that waits.
-      if (asked.unique.while === 'waiting')
-        for (const [group, ids] of asked.stored)
-          for (const id of ids) if (!this.#begun.has(`${id} ${group}`)) this.#world.mayMiss(id, group)
-      return new Set(asked.groups.filter((group) => isFree(group) || this.#world.isIn(answer, group)))
+      this.#mayReplace(asked)
+      const isThere = (group: string): boolean => asked.unique.while === 'running' && this.#world.isIn(answer, group)
+      return new Set(asked.groups.filter((group) => isFree(group) || isThere(group)))
     }
     const there = others.find(({ id }) => id === answer)
     if (there === undefined) throw new Finding(`${asked.id} was answered with ${answer}, which nobody has published`)
