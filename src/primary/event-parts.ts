@@ -12,7 +12,7 @@ import { asBytes, type EventFrame } from '../transport/frames/event-frame.ts'
 import { Durable } from './event-store/durable.ts'
 import { SYSTEM_PROCESSES } from './event-store/process-identity.ts'
 import { askLimits } from './event-store/shared-limits.ts'
-import { askPermits, givePermitsBack } from './event-store/shared-permits.ts'
+import { askPermits, tellPermits } from './event-store/shared-permits.ts'
 import { StoreWriter } from './event-store/store-writer.ts'
 import { StoredDeadLetters } from './event-store/stored-dead-letters.ts'
 import type { SubscriberThread } from './events/consumer.ts'
@@ -121,7 +121,7 @@ export function assembleEvents(
     sharedPermits: {
       isShared: () => threadStore.isOnServer,
       ask: (asks) => threadStore.opened().then(() => askPermits(threadStore.database, threadStore.memory.member, asks)),
-      giveBack: (permits) => givePermitsBack(threadStore.database, threadStore.memory.member, permits),
+      tell: (permits) => tellPermits(threadStore.database, threadStore.memory.member, permits),
     },
     onQuarantine: (isWanted) => lanes.quarantine.want(isWanted),
     onQuarantineUsed: () => lanes.quarantine.renew(),

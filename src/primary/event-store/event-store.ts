@@ -570,10 +570,11 @@ export class EventStore {
     return pruneReports(database, database.dialect)
   }
 
-  /** A row that waits has got another due time, milliseconds since the epoch. */
+  /** A row that waits has got another due time, milliseconds since the epoch, or another share. @param dueMs 0: now */
   moved(event: string, dueMs: number): void {
     this.#members?.ring(event, dueMs)
-    this.#due.add(dueMs)
+    if (dueMs > 0) this.#due.add(dueMs)
+    else this.reader.rang(event)
   }
 
   #isRelayed(event: EventFrame): boolean {

@@ -6,7 +6,7 @@ import { keyColumnOf } from '../../runtime/event-store/event-columns.ts'
 import { HUB_MAX_PENDING_BYTES } from '../events/queue-budget.ts'
 import { Cursor, type Group, type Key, type KeyState, type Parked } from './cursor.ts'
 import { type DeliveryStore, isMalformed, type MalformedRow, type Page, type StoredDelivery } from './store.ts'
-import { SHARES_MAX, type Turns } from './turns.ts'
+import { PASS_EVERY_MS, SHARES_MAX, type ShareAsk, type Turns } from './turns.ts'
 
 /** Rows of one page. The primary has requests to serve between two. */
 const PAGE_ROWS = 128
@@ -401,13 +401,16 @@ export class Reader {
     const { store, roomOfShare } = this.#parts
     const { group } = cursor
     const before = this.load.deliveries
-    await this.#readKeys(cursor, turns)
+    const roomOf = (share: string): number => roomOfShare?.(group, share) ?? GROUP_MAX
+    await this.#readKeys(cursor, turns, (share) => Math.min(room, roomOf(share)) - turns.inHubOf(share))
     if (cursor.state !== 'behind') return this.load.deliveries - before
     const isRound = turns.isRoundNext
     if (isRound) turns.turns()
-    const shares = isRound ? await store.nextShares(group.id, turns.after, SHARES_MAX) : turns.takeNamed()
+    const { shares, after } = isRound
+      ? { shares: await store.nextShares(group.id, turns.after, SHARES_MAX), after: undefined }
+      : turns.takeNamed()
     const pageRows = Math.min(room, this.#parts.pageRows ?? PAGE_ROWS)
-    const asks = turns.asks(shares, room, pageRows, (share) => roomOfShare?.(group, share) ?? GROUP_MAX)
+    const asks = turns.asks(shares, room, pageRows, roomOf, after)
     const readMs = this.#startPage()
     const page = asks.length === 0 ? [] : await store.readShares(group.id, asks)
     this.readMs = readMs
@@ -417,15 +420,35 @@ export class Reader {
     if (isRound) turns.turned(shares, unread, given)
     else for (const share of unread) turns.mayGoOn(share)
     if (suspect !== null) this.#try(cursor, suspect)
-    else
-      for (const ask of asks)
-        if (!turns.hasInHand(ask.share) && !unread.has(ask.share))
-          turns.passed(ask.share, await store.passShare(group.id, ask))
+    const found = new Set(page.map((row) => (isMalformed(row) ? '' : row.event.shares)))
+    if (suspect === null) for (const ask of asks) if (!found.has(ask.share)) await this.#pass(cursor, turns, ask)
     return this.load.deliveries - before
   }
 
-  /** Rows of some keys have settled: the next ones may be read, by their shares. Those without a share are read here. */
-  async #readKeys(cursor: Cursor, turns: Turns): Promise<void> {
+  /** None of the rows that were looked at may be read: those behind may. */
+  async #pass(cursor: Cursor, turns: Turns, ask: ShareAsk): Promise<void> {
+    const { store, clock } = this.#parts
+    const { share } = ask
+    if (ask.after === 0 && !turns.mayPass(share, clock.steadyMs())) {
+      if (turns.passesLater.size === 0) this.#passLater(cursor, turns)
+      turns.passesLater.add(share)
+      return
+    }
+    const upTo = await store.passShare(cursor.group.id, ask)
+    if (upTo > 0 || ask.after > 0) turns.passed(share, upTo, clock.steadyMs())
+  }
+
+  #passLater(cursor: Cursor, turns: Turns): void {
+    const timer = this.#parts.clock.after(PASS_EVERY_MS, () => {
+      for (const share of turns.passesLater) turns.mayGoOn(share)
+      turns.passesLater.clear()
+      this.#ready(cursor)
+    })
+    timer.unref()
+  }
+
+  /** Rows of some keys have settled: the next ones may be read, whatever their shares. */
+  async #readKeys(cursor: Cursor, turns: Turns, roomOf: (share: string) => number): Promise<void> {
     const { store } = this.#parts
     const { id } = cursor.group
     const keys = turns.takeKeys()
@@ -438,7 +461,8 @@ export class Reader {
       throw error
     }
     for (const { key, share } of firsts) {
-      if (share !== '') turns.mayGoOn(share)
+      // It is asked for when there is room.
+      if (share !== '' && roomOf(share) <= 0) turns.mayGoOn(share)
       else if (cursor.state !== 'behind') turns.keyMayGoOn(key)
       else {
         const readMs = this.#startPage()

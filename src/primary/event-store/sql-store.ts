@@ -34,12 +34,8 @@ export const IS_HEAD = `(key IS NULL OR (NOT EXISTS (SELECT 1 FROM heddle_delive
 const UNSHARED_GROUP = GROUP.replace('AND due_ms = 0', `AND due_ms = 0 AND share IS NULL AND ${IS_HEAD}`)
 /** Rows of a share that are looked at together. */
 export const SHARE_WINDOW = 1024
-/** Shares between $2 and $3, exclusive: each is found by the index alone. */
-const NEXT_SHARES = `WITH RECURSIVE s (share) AS (
-    SELECT min(share) FROM heddle_delivery WHERE grp = +$1 AND share > $2 || '' AND share < $3 || '' AND due_ms = 0
-    UNION ALL SELECT (SELECT min(d.share) FROM heddle_delivery AS d WHERE d.grp = +$1 AND d.share > s.share AND d.share < $3 || '' AND d.due_ms = 0)
-      FROM s WHERE s.share IS NOT NULL)
-  SELECT share FROM s WHERE share IS NOT NULL LIMIT +$4`
+/** The first share between $2 and $3, exclusive, by the index alone. */
+const NEXT_SHARE = `SELECT share FROM heddle_delivery WHERE grp = +$1 AND share > $2 || '' AND share < $3 || '' AND due_ms = 0 ORDER BY share LIMIT 1`
 /** The subquery keeps its order: SQLite does not merge it, because of its limit. */
 const SHARE = `SELECT ${COLUMNS} FROM (SELECT * FROM heddle_delivery WHERE grp = +$1 AND share = $2 || '' AND due_ms = 0 AND ${PLACE} > $3
     AND seq NOT IN (SELECT value FROM json_each($4)) ORDER BY ${PLACE} LIMIT ${SHARE_WINDOW}) AS heddle_delivery WHERE ${IS_HEAD} LIMIT +$5`
@@ -133,8 +129,14 @@ export class SqlStore implements DeliveryStore {
   async nextShares(group: number, after: readonly string[], limit: number): Promise<string[][]> {
     const shares: string[][] = []
     for (const [n, last] of after.entries()) {
-      const params = [group, last === '' ? String(n) : last, String(n + 1), limit]
-      shares.push((await this.database.query<{ share: string }>(NEXT_SHARES, params)).map(({ share }) => share))
+      const found: string[] = []
+      while (found.length < limit) {
+        const from = found.at(-1) ?? (last === '' ? String(n) : last)
+        const row = await this.database.queryOne<{ share: string }>(NEXT_SHARE, [group, from, String(n + 1)])
+        if (row === null) break
+        found.push(row.share)
+      }
+      shares.push(found)
     }
     return shares
   }

@@ -21,6 +21,9 @@ export interface ShareAsk {
   readonly inHand: readonly number[]
 }
 
+/** All rows of a share are looked at as often, milliseconds, if none of the first may be read. */
+export const PASS_EVERY_MS = 1000
+
 /** Rows of a share that this process has. */
 interface InHand {
   /** In the hub. */
@@ -48,16 +51,18 @@ export class Turns {
   state: 'due' | 'turning' | 'read' = 'due'
   /** By priority: the last share that had a turn. */
   readonly after: string[] = ['', '', '']
-  /** Shares that may go on. */
-  readonly #named = new Set<string>()
+  /** Shares that may go on, each behind a place; 0: from its first row. */
+  readonly #named = new Map<string, number>()
   /** Keys whose next rows may be read, whatever their shares. */
   readonly #keys = new Set<string>()
   readonly #hasTurned = [false, false, false]
   /** By priority: since there was news, the first share has had its turn. A round that was under way began behind it. */
   readonly #hasBegun = [false, false, false]
   readonly #shares = new Map<string, InHand>()
-  /** Shares of which none of the first rows may be read: they are looked for behind this place. */
-  readonly #passed = new Map<string, number>()
+  /** When all rows of a share were looked at in vain, by the steady clock. */
+  readonly #inVain = new Map<string, number>()
+  /** Shares whose rows are looked at again later. */
+  readonly passesLater = new Set<string>()
   /** Pages of rounds, and of shares that were known by name. */
   readonly #pages = [0, 0]
   /** The last page was for shares that were known by name. */
@@ -84,7 +89,7 @@ export class Turns {
 
   /** A share may go on. */
   mayGoOn(share: string): void {
-    this.#named.add(share)
+    this.#named.set(share, 0)
   }
 
   /** The next row of a key may be read. */
@@ -98,20 +103,29 @@ export class Turns {
     return keys
   }
 
-  takeNamed(): string[][] {
+  /** @returns shares by priority, and the places behind which they are read */
+  takeNamed(): { shares: string[][]; after: ReadonlyMap<string, number> } {
     this.#wereNamed = true
-    const named = [...this.#named].slice(0, SHARES_MAX)
-    for (const share of named) this.#named.delete(share)
-    return PRIORITIES.map((priority) => named.filter((share) => share.startsWith(priority)))
+    const after = new Map([...this.#named].slice(0, SHARES_MAX))
+    for (const share of after.keys()) this.#named.delete(share)
+    const shares = PRIORITIES.map((priority) => [...after.keys()].filter((share) => share.startsWith(priority)))
+    return { shares, after }
   }
 
   /**
    * @param shares by priority
    * @param room of the group
    * @param roomOf how many rows of a share may be in the hub
+   * @param after the places behind which they are read; default: from their first rows
    * @returns what is to be read of them, in this order
    */
-  asks(shares: readonly string[][], room: number, pageRows: number, roomOf: (share: string) => number): ShareAsk[] {
+  asks(
+    shares: readonly string[][],
+    room: number,
+    pageRows: number,
+    roomOf: (share: string) => number,
+    after?: ReadonlyMap<string, number>,
+  ): ShareAsk[] {
     const byPriority = shares.map((all) => {
       const free = all.flatMap((share) => {
         const { inHub, rows } = this.#shares.get(share) ?? { inHub: 0, rows: [] }
@@ -123,7 +137,7 @@ export class Turns {
       return free.map(({ share, left, rows }) => ({
         share,
         limit: Math.min(each, left),
-        after: this.#passed.get(share) ?? 0,
+        after: after?.get(share) ?? 0,
         inHand: [...rows],
       }))
     })
@@ -155,17 +169,22 @@ export class Turns {
     else if (this.state === 'turning' && this.#hasTurned.every(Boolean)) this.state = 'read'
   }
 
-  /** None of its rows up to a place may be read; 0: it has no more behind the last place. */
-  passed(share: string, upTo: number): void {
-    if (upTo === 0) this.#passed.delete(share)
-    else {
-      this.#passed.set(share, upTo)
-      this.#named.add(share)
-    }
+  /** None of its rows up to a place may be read; 0: nor any behind. */
+  passed(share: string, upTo: number, nowMs: number): void {
+    if (upTo === 0) this.#inVain.set(share, nowMs)
+    else if (this.#named.get(share) !== 0) this.#named.set(share, upTo)
   }
 
-  hasInHand(share: string): boolean {
-    return this.#shares.has(share)
+  /** False if all rows of a share have just been looked at in vain. */
+  mayPass(share: string, nowMs: number): boolean {
+    const lastMs = this.#inVain.get(share)
+    if (lastMs !== undefined && nowMs - lastMs < PASS_EVERY_MS) return false
+    this.#inVain.delete(share)
+    return true
+  }
+
+  inHubOf(share: string): number {
+    return this.#shares.get(share)?.inHub ?? 0
   }
 
   given(share: string, seq: number): void {
@@ -176,7 +195,6 @@ export class Turns {
     }
     inHand.inHub++
     inHand.rows.add(seq)
-    this.#passed.delete(share)
   }
 
   /** The hub has not taken it: it is read with the next news. */
@@ -193,7 +211,7 @@ export class Turns {
     const inHand = this.#shares.get(share)
     if (inHand === undefined) return
     inHand.inHub--
-    this.#named.add(share)
+    this.#named.set(share, 0)
   }
 
   /** A row is no longer in hand: the next one of its key may be read. */

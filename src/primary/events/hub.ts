@@ -44,6 +44,7 @@ import {
 } from './queues.ts'
 import { RateLimits, type SharedLimits } from './rate-limits.ts'
 import { type RecordLog, Records } from './records.ts'
+import { ShareLine } from './share-line.ts'
 import { type Topic, Topology } from './topology.ts'
 import { Uniques } from './uniques.ts'
 
@@ -146,7 +147,7 @@ export class Hub implements DeliverySink {
       shared: options.sharedLimits ?? null,
       roomOf: ({ queue, concurrency, instances }) => {
         const room = instances.reduce((sum, { thread, isPaused }) => sum + (isPaused ? 0 : thread.room), 0)
-        return Math.max(1, Math.min(1 + queue.waiting.size, concurrency - queue.inFlight, room))
+        return Math.max(1, Math.min(queue.waiting.size, concurrency - queue.inFlight, room))
       },
       changed: () => this.subscribersChanged(),
       freed: ({ event, group }, share) => this.groups?.freed?.(event, group, share),
@@ -200,6 +201,8 @@ export class Hub implements DeliverySink {
 
   subscribe(event: string, group: string, options: SubscriberOptions, instance: SubscriberInstance): () => void {
     const consumer = this.#topology.addInstance(event, group, options, instance)
+    // New code may have other limits.
+    if (consumer.queue.waiting instanceof ShareLine) consumer.queue.waiting.allMayTryAgain()
     if (!instance.thread.isQuarantine) this.groups?.changed?.(event)
     this.onTopology()
     this.subscribersChanged()
@@ -1031,7 +1034,11 @@ const mustBegin = ({ event, isBegun }: Delivery): boolean =>
 /** A stored delivery no thread here can handle now. */
 const isAwaited = ({ event, consumer }: Delivery): boolean =>
   event.source !== null &&
-  (consumer.outage !== null || consumer.isPaused || consumer.limits.length > 0 || consumer.heldUntilMs > 0)
+  (consumer.outage !== null ||
+    consumer.isPaused ||
+    consumer.limits.length > 0 ||
+    consumer.permits !== null ||
+    consumer.heldUntilMs > 0)
 
 /** A stored delivery another process may take as new. */
 const isUntried = ({ event, isBegun }: Delivery): boolean => event.source !== null && !isBegun

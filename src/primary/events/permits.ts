@@ -15,19 +15,27 @@ const ASK_AGAIN_MS = 100
 /** Names that are asked for together. */
 const ASKS_MAX = 64
 
-export interface PermitAsk {
+/** Permits of one name, as this process has them. */
+export interface HeldPermits {
   readonly name: string
+  /** In use, or about to be. */
+  readonly held: number
+  /** True while it waits for more. */
+  readonly isWaiting: boolean
+}
+
+export interface PermitAsk extends HeldPermits {
   readonly max: number
   readonly wanted: number
 }
 
-/** The permits that processes share. */
+/** The permits that processes share. Both say what this process has: an answer that is lost counts nothing twice. */
 export interface SharedPermits {
   /** False while this process alone counts. */
   isShared(): boolean
-  /** @returns how many of each it got */
+  /** @returns how many more of each it got */
   ask(asks: readonly PermitAsk[]): Promise<number[]>
-  giveBack(permits: readonly { readonly name: string; readonly count: number }[]): Promise<void>
+  tell(permits: readonly HeldPermits[]): Promise<void>
 }
 
 /** The permits of one name. */
@@ -59,8 +67,9 @@ export class Permits {
   readonly #pools = new Map<string, Pool>()
   readonly #timers = new Set<Timer>()
   #asked: Pool[] = []
-  readonly #back = new Map<string, number>()
-  #isGiving = false
+  /** Some of their permits are given back. */
+  readonly #given = new Set<Pool>()
+  #isTelling = false
 
   constructor(parts: PermitsParts) {
     this.#parts = parts
@@ -72,7 +81,8 @@ export class Permits {
 
   /** False while all permits of a share are in use. */
   mayTry(consumer: Consumer, share: string): boolean {
-    if (consumer.permits === null) return true
+    // One for all: no share goes before another.
+    if (consumer.permits === null || consumer.permits.by === null) return true
     const pool = this.#pools.get(nameOf(consumer, consumer.permits, share))
     if (pool === undefined || this.#isFree(pool)) return true
     if (share !== '') pool.refused.add(share)
@@ -106,14 +116,18 @@ export class Permits {
     delivery.permit = ''
     pool.inUse--
     const { clock } = this.#parts
-    if (!this.#isShared) {
-      if (pool.inUse === 0 && pool.refused.size === 0) this.#pools.delete(pool.name)
-    } else {
+    if (this.#isShared) {
       pool.granted++
       if (clock.steadyMs() - pool.gotMs > KEPT_MS) this.#giveBack(pool, 1)
       else this.#later(UNUSED_MS, () => this.#giveBack(pool, pool.granted))
     }
     this.#mayTryAgain(pool)
+    this.#forget(pool)
+  }
+
+  #forget(pool: Pool): void {
+    const isUnused = pool.inUse === 0 && pool.granted === 0 && pool.state === 'idle' && !this.#given.has(pool)
+    if (isUnused) this.#pools.delete(pool.name)
   }
 
   #of(consumer: Consumer, share: string): Pool {
@@ -148,59 +162,80 @@ export class Permits {
   #ask(pool: Pool): void {
     pool.state = 'asking'
     this.#asked.push(pool)
-    if (this.#asked.length === 1) this.#parts.clock.turn(() => void this.#askAll())
-  }
-
-  async #askAll(): Promise<void> {
-    const { shared, clock, changed } = this.#parts
-    for (let pools = this.#asked.splice(0, ASKS_MAX); pools.length > 0; pools = this.#asked.splice(0, ASKS_MAX)) {
-      const asks = pools.map((pool) => ({ name: pool.name, max: pool.max, wanted: wantedBy(pool) }))
-      const granted = await shared!.ask(asks).catch(() => pools.map(() => 0))
-      for (const [n, pool] of pools.entries()) {
-        pool.granted += granted[n]!
-        pool.state = granted[n]! > 0 ? 'idle' : 'waiting'
-        if (granted[n]! > 0) {
-          pool.gotMs = clock.steadyMs()
-          this.#mayTryAgain(pool)
-          this.#later(UNUSED_MS, () => this.#giveBack(pool, pool.granted))
-        } else
-          this.#later(ASK_AGAIN_MS, () => {
-            pool.state = 'idle'
-            this.#mayTryAgain(pool)
-            changed()
-          })
-      }
-      changed()
-    }
+    this.#tell()
   }
 
   #giveBack(pool: Pool, count: number): void {
     if (count === 0) return
     pool.granted -= count
-    this.#back.set(pool.name, (this.#back.get(pool.name) ?? 0) + count)
-    if (!this.#isGiving) void this.#giveAll()
+    this.#given.add(pool)
+    this.#tell()
   }
 
-  async #giveAll(): Promise<void> {
-    const { shared, clock } = this.#parts
-    this.#isGiving = true
-    while (this.#back.size > 0) {
-      const permits = [...this.#back].map(([name, count]) => ({ name, count }))
-      this.#back.clear()
-      try {
-        await shared!.giveBack(permits)
-      } catch {
-        for (const { name, count } of permits) this.#back.set(name, (this.#back.get(name) ?? 0) + count)
-        await new Promise<void>((resolve) => clock.after(ASK_AGAIN_MS, resolve))
-      }
+  #tell(): void {
+    if (this.#isTelling) return
+    this.#isTelling = true
+    this.#parts.clock.turn(() => void this.#tellAll())
+  }
+
+  /** One after another: each says what this process has at that time. */
+  async #tellAll(): Promise<void> {
+    const { shared, changed } = this.#parts
+    while (this.#given.size > 0 || this.#asked.length > 0) {
+      if (this.#given.size > 0) await this.#tellGiven(shared!)
+      const pools = this.#asked.splice(0, ASKS_MAX)
+      if (pools.length === 0) continue
+      const asks = pools.map((pool) => ({ ...heldOf(pool), isWaiting: true, max: pool.max, wanted: wantedBy(pool) }))
+      const granted = await shared!.ask(asks).catch(() => pools.map(() => 0))
+      for (const [n, pool] of pools.entries()) this.#got(pool, granted[n]!)
+      changed()
     }
-    this.#isGiving = false
+    this.#isTelling = false
+  }
+
+  async #tellGiven(shared: SharedPermits): Promise<void> {
+    const pools = [...this.#given].slice(0, ASKS_MAX)
+    const permits = pools.map(heldOf)
+    for (const pool of pools) this.#given.delete(pool)
+    try {
+      await shared.tell(permits)
+      for (const pool of pools) this.#forget(pool)
+    } catch {
+      for (const pool of pools) this.#given.add(pool)
+      await new Promise<void>((resolve) => this.#later(ASK_AGAIN_MS, resolve))
+    }
+  }
+
+  #got(pool: Pool, granted: number): void {
+    const { clock, changed } = this.#parts
+    pool.granted += granted
+    pool.state = granted > 0 ? 'idle' : 'waiting'
+    if (granted > 0) {
+      pool.gotMs = clock.steadyMs()
+      this.#mayTryAgain(pool)
+      this.#later(UNUSED_MS, () => this.#giveBack(pool, pool.granted))
+    } else
+      this.#later(ASK_AGAIN_MS, () => {
+        pool.state = 'idle'
+        this.#mayTryAgain(pool)
+        changed()
+        if (pool.state !== 'idle') return
+        // Nobody waits any more.
+        this.#given.add(pool)
+        this.#tell()
+      })
   }
 
   close(): void {
     for (const timer of this.#timers) this.#parts.clock.cancel(timer)
   }
 }
+
+const heldOf = ({ name, inUse, granted, state }: Pool): HeldPermits => ({
+  name,
+  held: inUse + granted,
+  isWaiting: state !== 'idle',
+})
 
 const nameOf = ({ event, group }: Consumer, { by }: PermitLimit, share: string): string =>
   by === null ? `${event} ${group}` : `${event} ${group} ${valueIn(share, by)}`

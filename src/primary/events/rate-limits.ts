@@ -15,6 +15,8 @@ const ASIDE_MS = 1000
 const ASKS_MAX = 64
 /** States of limits by share that this process keeps, where it alone counts. */
 const STATES_MAX = 100_000
+/** Above so many shares of a subscriber, those that nobody waits for are forgotten. */
+const SHARES_KEPT = 10_000
 
 /** Some deliveries that want to begin. */
 export interface Ask {
@@ -84,7 +86,8 @@ export class RateLimits {
     // One for all: no share goes before another.
     if (key === '') return true
     const asking = this.#asking.get(consumer)?.get(key)
-    return asking === undefined || asking.state === 'idle' || this.#isGranted(asking)
+    // New code may have other limits.
+    return asking === undefined || asking.of !== consumer.limits || asking.state === 'idle' || this.#isGranted(asking)
   }
 
   /** A delivery begins. @returns false if it must wait: `changed` is called when it may try again */
@@ -126,6 +129,7 @@ export class RateLimits {
     }
     const key = keyOf(consumer, share)
     let asking = all.get(key)
+    if (asking === undefined && all.size >= SHARES_KEPT) this.#sweep(consumer, all)
     if (asking === undefined || asking.of !== consumer.limits) {
       asking = {
         consumer,
@@ -139,6 +143,12 @@ export class RateLimits {
       all.set(key, asking)
     }
     return asking
+  }
+
+  #sweep({ queue: { waiting } }: Consumer, all: Map<string, Asking>): void {
+    const isWanted = (share: string): boolean => waiting instanceof ShareLine && waiting.sizeOf(share) > 0
+    for (const [key, asking] of all)
+      if (asking.state === 'idle' && !this.#isGranted(asking) && !isWanted(asking.share)) all.delete(key)
   }
 
   #ask(asking: Asking): void {
@@ -167,7 +177,7 @@ export class RateLimits {
       const { waiting } = consumer.queue
       const behind = share !== '' && waiting instanceof ShareLine ? waiting.sizeOf(share) : waiting.size
       const room = Math.floor(this.#parts.roomOf(consumer) / all.length)
-      return { limits, wanted: Math.max(1, Math.min(1 + behind, room)) }
+      return { limits, wanted: Math.max(1, Math.min(behind, room)) }
     })
   }
 

@@ -96,8 +96,8 @@ export class ShareLine<T extends Shared> implements WaitingLine<T> {
   }
 
   #next(): T | undefined {
-    const first = this.#first.peek()
-    if (first !== undefined && this.#mayTry(first.share)) return first
+    const first = this.#first.find(({ share }) => this.#mayTry(share))
+    if (first !== undefined) return first
     let highest: T | undefined
     for (const lines of this.#priorities) {
       const next = lines.peek(this.#mayTry)
@@ -112,9 +112,9 @@ export class ShareLine<T extends Shared> implements WaitingLine<T> {
     const next = this.#peeked
     this.#peeked = undefined
     if (next === undefined) return undefined
-    if (next === this.#first.peek()) {
+    if (this.#first.takeIf((each) => each === next).length > 0) {
       this.#size--
-      return this.#first.shift()
+      return next
     }
     const { ready } = this.#of(next.share)
     const line = ready.get(next.share)
@@ -142,6 +142,10 @@ export class ShareLine<T extends Shared> implements WaitingLine<T> {
     if (line === undefined) return
     aside.delete(share)
     ready.set(share, line)
+  }
+
+  allMayTryAgain(): void {
+    for (const { aside } of this.#priorities) for (const share of aside.keys()) this.mayTryAgain(share)
   }
 
   takeIf(isWanted: (delivery: T) => boolean): T[] {

@@ -107,7 +107,7 @@ export class StorePublisher {
       if (bytes > COPIES_MAX_BYTES) throw tooLarge(frame, bytes)
       const { id, isNew, movedToMs, insertion } = await log.insertUnique(log.database, frame)
       if (isNew) this.#deliver(frame)
-      if (movedToMs > 0) this.#moved(frame.event, movedToMs)
+      if (movedToMs !== null) this.#moved(frame.event, movedToMs)
       log.ended(insertion)
       event.resolve(id)
     } catch (error) {

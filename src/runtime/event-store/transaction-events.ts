@@ -150,7 +150,7 @@ export class TransactionEvents implements TransactionCompanion {
     const { id, isNew, movedToMs, insertion } = await log.insertUnique(this.own!, frame)
     this.#earlierInsertions.push(insertion)
     if (isNew) this.#stored.push(frame)
-    if (movedToMs > 0) this.#moves.push({ event: frame.event, dueMs: movedToMs })
+    if (movedToMs !== null) this.#moves.push({ event: frame.event, dueMs: movedToMs })
     return id
   }
 

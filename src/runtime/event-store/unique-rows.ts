@@ -60,7 +60,7 @@ export interface UniqueOutcome {
   /** False if it was there before. */
   isNew: boolean
   /** Due time of the row that was replaced, milliseconds since the epoch; 0: none was moved. */
-  movedToMs: number
+  movedToMs: number | null
 }
 
 /** Of a row `d` that goes to the group `g`, unless that has one like it. */
@@ -147,7 +147,9 @@ export async function insertUnique(to: Queryable, target: UniqueTarget, frame: U
   for (;;) {
     const { rows } = await to.execute<{ event_id: string; due_ms: number }>(text, params)
     const replaced = rows.find(({ event_id }) => event_id !== id)
-    const movedToMs = Number(replaced?.due_ms ?? 0)
+    // Its share may have changed, and the limit of the new one lets it begin.
+    const isMoved = replaced !== undefined && (frame.shares !== '' || Number(replaced.due_ms) > 0)
+    const movedToMs = isMoved ? Number(replaced.due_ms) : null
     if (rows.some(({ event_id }) => event_id === id)) return { id, isNew: true, movedToMs }
     if (replaced !== undefined) return { id: replaced.event_id, isNew: false, movedToMs }
     const [found] = await find()

@@ -11,6 +11,8 @@ const { parse: parseJson, stringify: toJson } = JSON
 
 /** Maximum characters of a value that tells a share. */
 const VALUE_MAX_LENGTH = 200
+/** Maximum bytes of all values of a subscriber: they are in an index. */
+const VALUES_MAX_BYTES = 2000
 /** The values of all events whose function has failed, or whose publisher did not know the subscriber. */
 const UNKNOWN = '?'
 /** The group of the share that all others have. */
@@ -58,7 +60,9 @@ export function sharesFor(
 
 function valuesOf(functions: readonly ShareOf[], data: Payload, onFault: (fault: string) => void): string {
   try {
-    return toJson(functions.map((value) => checked(value(data))))
+    const values = toJson(functions.map((value) => checked(value(data))))
+    if (Buffer.byteLength(values) <= VALUES_MAX_BYTES) return values
+    throw new Error(`all its values together have more than ${VALUES_MAX_BYTES} bytes`)
   } catch (error) {
     onFault(messageOf(error))
     return UNKNOWN

@@ -7,6 +7,7 @@ import { Reader } from '../../../src/primary/event-store/reader.ts'
 import type { DeliveryStore, StoredDelivery } from '../../../src/primary/event-store/store.ts'
 import { Turns } from '../../../src/primary/event-store/turns.ts'
 import { Random } from '../../support/random.ts'
+import { until } from '../../support/until.ts'
 
 interface Row {
   seq: number
@@ -312,7 +313,20 @@ test('each priority goes first in some of the pages of a round', () => {
     turns.turns()
     firsts.add(turns.asks(shares, 1, 1, () => 1)[0]!.share)
     turns.mayGoOn('1["other"]')
-    turns.asks(turns.takeNamed(), 1, 1, () => 1)
+    turns.asks(turns.takeNamed().shares, 1, 1, () => 1)
   }
   assert.deepEqual([...firsts].sort(), ['0?', '1?', '2?'])
+})
+
+test('many rows of one key hold up no other key of their share, also while one of them is handled', async () => {
+  const store = new Rows()
+  for (let n = 0; n < 100; n++) store.add('1["a"]', 'busy')
+  const hub = start(store)
+  await turn()
+  assert.deepEqual(hub.given, [1])
+  store.add('1["a"]', 'other')
+  hub.reader.rang('some')
+  await until(() => hub.given.length === 2, 'the other one')
+  assert.deepEqual(hub.given, [1, 101])
+  hub.reader.end()
 })
