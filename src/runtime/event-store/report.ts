@@ -139,7 +139,11 @@ export class Report implements HandlerReport {
     const { clock, log, opened, reported } = this.#parts
     const untilMs = clock.steadyMs() + AWAY_MAX_MS
     for (;;) {
-      if (!this.#isOwn()) return
+      if (!this.#isOwn()) {
+        // Else `failed` would wait for it without an end, and block the thread.
+        this.#isNew = false
+        return
+      }
       const chunks = this.#chunks.slice()
       const dropped = this.#dropped
       this.#isNew = false
