@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { linksOf, readPage } from '../docs/pages.ts'
 import { ROOT } from '../docs/sources.ts'
+import { checkHooks, watchImports } from './import-page.ts'
 import { missingLine, stepsOf } from './page.ts'
 import { Reader } from './reader.ts'
 import { Walk } from './walk.ts'
@@ -15,6 +16,8 @@ const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 const ONLY = process.env.GUIDE
 /** Its commands are about another version: `test/rooms/package` has one, and runs them. */
 const NEEDS_NEXT_VERSION = `${FOLDER}/upgrading.md`
+/** Its page is for a browser. */
+const BACKGROUND_WORK = `${FOLDER}/background-work.md`
 /** In the order in which the index names them. */
 const GUIDES = linksOf(readPage(INDEX, read(INDEX).split('\n## ')[0]!))
   .map(({ file }) => file)
@@ -37,7 +40,12 @@ describe('one application, in which somebody follows all guides', () => {
 
   for (const guide of GUIDES.filter((each) => each !== NEEDS_NEXT_VERSION)) {
     const isWanted = ONLY === undefined || guide.includes(ONLY) || guide === GUIDES[0]
-    test(`${guide} does what it says`, { skip: !isWanted }, () => walk.follow(read(guide)))
+    test(`${guide} does what it says`, { skip: !isWanted }, async (t) => {
+      await walk.follow(read(guide))
+      if (guide !== BACKGROUND_WORK) return
+      await checkHooks(reader)
+      await watchImports(t, reader)
+    })
   }
 
   test('has scripts of the names of the commands', () => {

@@ -10,7 +10,7 @@ export type Step =
   | { kind: 'log'; lines: string[] }
 
 const BLOCK = /^```(\w*)\n(.*?)^```$/gms
-const NAMED = /^(?:\/\/|--|#) (\S*\.\w+|\S*Dockerfile)\n/
+const NAMED = /^(?:\/\/|--|#|<!--) (\S*\.\w+|\S*Dockerfile)(?: -->)?\n/
 /** What has to be a file: it is compiled, or applied. Of other languages a block that names none is there to be read. */
 const MUST_NAME = ['ts', 'sql', 'mjs']
 /** JSON has no comments: the line before the block names the file. */
