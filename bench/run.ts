@@ -22,6 +22,7 @@ import { reload } from './cases/reload.ts'
 import { steps } from './cases/steps.ts'
 import { toolcall } from './cases/toolcall.ts'
 import { tracing } from './cases/tracing.ts'
+import { work } from './cases/work.ts'
 import { write } from './cases/write.ts'
 import { LoadGenerator } from './load/generator.ts'
 import { describeMachine } from './machine.ts'
@@ -40,6 +41,7 @@ const CASES: readonly BenchCase[] = [
   events,
   durable,
   keyed,
+  work,
   backlog,
   boot,
   bystander,

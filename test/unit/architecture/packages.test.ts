@@ -23,7 +23,7 @@ const CARD = [
   'tsx',
 ]
 /** Their packages are installed elsewhere, by the command that runs them. */
-const WITH_PACKAGES_OF_THEIR_OWN = /^(?:bench\/peers\/nestjs|test\/packages\/things)\//
+const WITH_PACKAGES_OF_THEIR_OWN = /^(?:bench\/peers\/(?:bullmq|nestjs)|test\/packages\/things)\//
 /** Binaries of one platform: npm and the listener choose one by its name. */
 const OF_A_PLATFORM = /^(?:@uwsjs\/|node-(?:bin-)?(?:darwin|linux)-)/
 
