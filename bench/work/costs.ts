@@ -4,7 +4,7 @@ import pg from 'pg'
 import { Database } from '../../src/stores/sqlite/driver.ts'
 import { type CaseContext, type CaseResult, type Row, ratioTo } from '../bench-case.ts'
 import { inChild, Owner } from '../child.ts'
-import { processCpuUs, treeCpuUs } from '../cpu.ts'
+import { treeCpuUs } from '../cpu.ts'
 import { STORED_NOTE } from '../domains/bench/tick-count.ts'
 import type { JobCost, MeasureCosts } from '../peers/bullmq/plan.ts'
 import type { MeasureJobs } from '../postgres/job-costs.ts'
@@ -16,10 +16,17 @@ const WARMUP_EVENTS = 10_000
 /** Jobs of each queue that is compared. */
 const JOBS = 2000
 const MOST = 1.3
+/** Events that wait for their handlers at a time: some, or as many as the publisher is faster. */
+const AHEAD = { some: 1000, all: EVENTS } as const
 
 interface Cost {
   plain: JobCost
   used: JobCost
+}
+
+interface OwnCost extends Cost {
+  /** The same two, when the publisher does not wait for the handlers. */
+  all?: Cost
 }
 
 const PEERS = {
@@ -40,8 +47,8 @@ export async function measureCosts(context: CaseContext, stage: Stage): Promise<
   }
 }
 
-async function measure(context: CaseContext, owner: Owner, stage: Stage): Promise<Partial<Record<Side, Cost[]>>> {
-  const sides: Partial<Record<Side, () => Promise<Cost>>> = {}
+async function measure(context: CaseContext, owner: Owner, stage: Stage): Promise<Partial<Record<Side, OwnCost[]>>> {
+  const sides: Partial<Record<Side, () => Promise<OwnCost>>> = {}
   if (!context.baselinesOnly) for (const store of STORES) sides[store] = await heddleOn(store, context, owner, stage)
   const { redis, postmaster } = stage
   sides.bullmq = () => inChild<MeasureCosts>('peers/bullmq/costs.mjs', { access: redis, jobs: JOBS })
@@ -53,13 +60,14 @@ async function measure(context: CaseContext, owner: Owner, stage: Stage): Promis
       const access = await stage.database()
       return inChild<MeasureJobs>(path, { access, postmaster, jobs: JOBS })
     }
-  const measured: Partial<Record<Side, Cost[]>> = {}
+  const measured: Partial<Record<Side, OwnCost[]>> = {}
   for (let round = 1; round <= context.rounds; round++) {
-    for (const [side, run] of Object.entries(sides) as [Side, () => Promise<Cost>][]) {
+    for (const [side, run] of Object.entries(sides) as [Side, () => Promise<OwnCost>][]) {
       context.step(`round ${round} of ${context.rounds}, CPU of an event, ${side}`)
       const cost = await run()
       const told = ({ ownUs, serverUs }: JobCost) => `${ownUs.toFixed(1)} + ${serverUs.toFixed(1)}`
-      context.say(`round ${round} ${side}: plain ${told(cost.plain)} µs, with all ${told(cost.used)} µs`)
+      const ahead = cost.all === undefined ? '' : `; many ahead ${told(cost.all.plain)}, ${told(cost.all.used)} µs`
+      context.say(`round ${round} ${side}: plain ${told(cost.plain)} µs, with all ${told(cost.used)} µs${ahead}`)
       measured[side] = [...(measured[side] ?? []), cost]
     }
   }
@@ -68,12 +76,12 @@ async function measure(context: CaseContext, owner: Owner, stage: Stage): Promis
 
 const all = ({ ownUs, serverUs }: JobCost): number => ownUs + serverUs
 
-function rowsOf(measured: Partial<Record<Side, Cost[]>>): Row[] {
-  const figure = (side: Side, of: (cost: Cost) => number) => median((measured[side] ?? []).map(of))
+function rowsOf(measured: Partial<Record<Side, OwnCost[]>>): Row[] {
+  const figure = (side: Side, of: (cost: OwnCost) => number) => median((measured[side] ?? []).map(of))
   const times = (side: Side) => figure(side, ({ plain, used }) => all(used) / all(plain))
   const whole = (side: Side) => figure(side, ({ used }) => all(used))
   const own = (store: Store): Row => ({
-    label: `work: CPU of an event with limit, fair and priority, process and server, ${store}`,
+    label: `work: CPU of an event with limit, fair and priority, process and server, at most 1,000 waiting, ${store}`,
     unit: 'µs CPU/event',
     heddle: whole(store),
     baseline: figure(store, ({ plain }) => all(plain)),
@@ -98,29 +106,48 @@ function rowsOf(measured: Partial<Record<Side, Cost[]>>): Row[] {
       note: `that costs ${times(peer)?.toFixed(2) ?? '–'} × of its plain job`,
     }
   }
-  return [...STORES.map(own), ...(Object.keys(PEERS) as Peer[]).map(beside)]
+  const ahead = (store: Store): Row => ({
+    label: `work: the same when the publisher is ahead of the handlers, ${store}`,
+    unit: 'µs CPU/event',
+    heddle: figure(store, (cost) => all(cost.all!.used)),
+    baseline: figure(store, (cost) => all(cost.all!.plain)),
+    baselineName: 'a plain event',
+    ratio: figure(store, (cost) => all(cost.all!.used) / all(cost.all!.plain)),
+    target: null,
+    faults: [],
+  })
+  return [...STORES.map(own), ...STORES.map(ahead), ...(Object.keys(PEERS) as Peer[]).map(beside)]
 }
 
 /** @returns what measures the two kinds of events in turn, on one server */
-async function heddleOn(store: Store, context: CaseContext, owner: Owner, stage: Stage): Promise<() => Promise<Cost>> {
+async function heddleOn(
+  store: Store,
+  context: CaseContext,
+  owner: Owner,
+  stage: Stage,
+): Promise<() => Promise<OwnCost>> {
   const env = await stage.settings(store)
   const server = await startOn(context, owner, env, `work-costs-${store}`)
   const isForgotten =
     store === 'SQLite' ? onFile(owner, join(server.directory, 'bench.db')) : await onServer(owner, env)
-  const run = async (used: boolean, events: number): Promise<JobCost> => {
-    const clocks = () => [processCpuUs(server.pid), store === 'SQLite' ? 0 : treeCpuUs(stage.postmaster)] as const
+  const run = async (used: boolean, events: number, ahead: number): Promise<JobCost> => {
+    const clocks = () => [treeCpuUs(server.pid), store === 'SQLite' ? 0 : treeCpuUs(stage.postmaster)] as const
     const before = clocks()
-    await ask(server, 'run', { events, used, note: STORED_NOTE })
+    await ask(server, 'run', { events, used, ahead, note: STORED_NOTE })
     await until(isForgotten, 'all events are forgotten')
     const [ownUs, serverUs] = clocks().map((us, n) => (us - before[n]!) / events)
     return { ownUs: ownUs!, serverUs: serverUs! }
   }
-  for (const used of [false, true]) await run(used, WARMUP_EVENTS)
+  for (const used of [false, true]) await run(used, WARMUP_EVENTS, AHEAD.some)
   let rounds = 0
   return async () => {
-    if (rounds++ % 2 === 0) return { plain: await run(false, EVENTS), used: await run(true, EVENTS) }
-    const used = await run(true, EVENTS)
-    return { plain: await run(false, EVENTS), used }
+    const isUsedFirst = rounds++ % 2 === 1
+    const inTurn = async (ahead: number): Promise<Cost> => {
+      const first = await run(isUsedFirst, EVENTS, ahead)
+      const second = await run(!isUsedFirst, EVENTS, ahead)
+      return isUsedFirst ? { plain: second, used: first } : { plain: first, used: second }
+    }
+    return { ...(await inTurn(AHEAD.some)), all: await inTurn(AHEAD.all) }
   }
 }
 

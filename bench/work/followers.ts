@@ -3,7 +3,7 @@ import { get, type IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CaseContext, type CaseResult, figureTo, type Row } from '../bench-case.ts'
 import { inChild, Owner } from '../child.ts'
-import { processCpuUs } from '../cpu.ts'
+import { treeCpuUs } from '../cpu.ts'
 import type { Followed, MeasureFollowers } from '../peers/bullmq/plan.ts'
 import { median } from '../report.ts'
 import type { BenchServer } from '../server.ts'
@@ -136,10 +136,10 @@ async function heardOf(clients: readonly Client[], reporting: () => Promise<void
 }
 
 async function idlePercent({ pid }: BenchServer, windowMs: number): Promise<number> {
-  const before = processCpuUs(pid)
+  const before = treeCpuUs(pid)
   const startMs = performance.now()
   await sleep(windowMs)
-  return (processCpuUs(pid) - before) / 10 / (performance.now() - startMs)
+  return (treeCpuUs(pid) - before) / 10 / (performance.now() - startMs)
 }
 
 /** As an EventSource of a browser. */

@@ -2,6 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type EventMeta, type Payload, type PublishOptions, plugin } from '#heddle'
 
 const ORDER_TIMEOUT_MS = 300_000
+/** Events that are not handled by then are lost. */
+const HANDLED_TIMEOUT_MS = 30_000
 /** Events that are published before the publisher waits until the bus has taken all of them. */
 const BATCH = 1000
 const TENANTS = 100
@@ -16,11 +18,24 @@ const BETWEEN_MS = 5
 /** Tasks for the case `work`: events to count, turns to wait for, handlers to cancel and to follow. */
 export default plugin(({ http, event_bus }) => {
   let handled = 0
-  let allHandled: { count: number; resolve: () => void } | null = null
+  /** What waits until so many are handled. */
+  let awaited: { count: number; resolve: () => void } | null = null
   const count = (): void => {
     handled++
-    if (handled === allHandled?.count) allHandled.resolve()
+    if (awaited !== null && handled >= awaited.count) awaited.resolve()
   }
+  const untilHandled = (count: number): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const late = setTimeout(() => reject(new Error(`${handled} of ${count} are handled`)), HANDLED_TIMEOUT_MS)
+      awaited = {
+        count,
+        resolve() {
+          clearTimeout(late)
+          resolve()
+        },
+      }
+      if (handled >= count) awaited.resolve()
+    })
   event_bus.subscribe('work.plain', function plain() {
     count()
   })
@@ -32,18 +47,23 @@ export default plugin(({ http, event_bus }) => {
     { limit: LIMIT, fair: ({ tenant }: Payload) => String(tenant) },
   )
 
-  /** Publishes events, plain ones or of 100 tenants and three priorities. Answers when all are handled. */
-  http.post('/work/run', { timeoutMs: ORDER_TIMEOUT_MS }, async ({ events, used, note }) => {
+  /**
+   * Publishes events, plain ones or of 100 tenants and three priorities, and never more than some ahead of their handler. Answers when all are
+   * handled.
+   */
+  http.post('/work/run', { timeoutMs: ORDER_TIMEOUT_MS }, async ({ events, used, ahead, note }) => {
     handled = 0
-    const isHandled = new Promise<void>((resolve) => {
-      allHandled = { count: Number(events), resolve }
-    })
-    await publishAll(Number(events), (n) =>
-      used === true
-        ? event_bus.publish('work.used', { tenant: `tenant-${n % TENANTS}`, note }, priorityOf(n))
-        : event_bus.publish('work.plain', { tenant: `tenant-${n % TENANTS}`, note }),
+    await publishAll(
+      Number(events),
+      (n) => {
+        const payload = { tenant: `tenant-${n % TENANTS}`, note }
+        return used === true
+          ? event_bus.publish('work.used', payload, priorityOf(n))
+          : event_bus.publish('work.plain', payload)
+      },
+      (published) => untilHandled(published - Number(ahead)),
     )
-    await isHandled
+    await untilHandled(Number(events))
     return { success: true, data: { handled } }
   })
 
@@ -122,9 +142,17 @@ function priorityOf(n: number): PublishOptions {
   return { priority: n % 10 === 0 ? 'high' : n % 10 === 1 ? 'low' : 'normal' }
 }
 
-async function publishAll(events: number, publish: (n: number) => Promise<unknown>): Promise<void> {
-  for (let published = 0; published < events; published += BATCH) {
-    const size = Math.min(BATCH, events - published)
-    await Promise.all(Array.from({ length: size }, (_, n) => publish(published + n)))
+/** @param published is called after each batch, with how many are published */
+async function publishAll(
+  events: number,
+  publish: (n: number) => Promise<unknown>,
+  published: (count: number) => Promise<void> = async () => {},
+): Promise<void> {
+  for (let count = 0; count < events; ) {
+    const first = count
+    const size = Math.min(BATCH, events - first)
+    await Promise.all(Array.from({ length: size }, (_, n) => publish(first + n)))
+    count += size
+    await published(count)
   }
 }
