@@ -48,33 +48,42 @@ export default class ManageQueues extends Plugin {
 
   override onBoot() {
     const tags = ['system']
-    const where = '/system/queues/:subscriber'
     this.#http.addEndpoint('/system/queues', 'GET', () => this.#bus.queues(), {
       tags,
       summary: 'What waits for each subscriber',
       description:
         'How many wait, run, come later, have failed and are tried again, and are dead; the age of the first, the rates of the last minute, and when it is empty at these. Over all processes that share a database.',
     })
-    this.#http.addEndpoint(where, 'GET', this.list, {
+    this.#http.addEndpoint('/system/queues/:subscriber', 'GET', this.list, {
       tags,
       query: PAGE,
       throws: { 403: 'Payloads are for whoever may change them: with `SYSTEM_TOKEN`, or outside of production' },
       summary: 'The deliveries of a subscriber',
       description: 'A page of them, and `next` for the page behind it.',
     })
-    this.#http.addEndpoint(`${where}/pause`, 'POST', (data, context) => this.setPaused(data, context, true), {
-      tags,
-      body: WHICH,
-      summary: 'Pauses a subscriber',
-      description: 'In all processes, and over restarts. What runs ends, everything else waits.',
-    })
-    this.#http.addEndpoint(`${where}/resume`, 'POST', (data, context) => this.setPaused(data, context, false), {
-      tags,
-      body: WHICH,
-      summary: 'Resumes a subscriber',
-      description: 'It goes on with what has waited.',
-    })
-    this.#http.addEndpoint(`${where}/:id/run`, 'POST', this.run, {
+    this.#http.addEndpoint(
+      '/system/queues/:subscriber/pause',
+      'POST',
+      (data, context) => this.setPaused(data, context, true),
+      {
+        tags,
+        body: WHICH,
+        summary: 'Pauses a subscriber',
+        description: 'In all processes, and over restarts. What runs ends, everything else waits.',
+      },
+    )
+    this.#http.addEndpoint(
+      '/system/queues/:subscriber/resume',
+      'POST',
+      (data, context) => this.setPaused(data, context, false),
+      {
+        tags,
+        body: WHICH,
+        summary: 'Resumes a subscriber',
+        description: 'It goes on with what has waited.',
+      },
+    )
+    this.#http.addEndpoint('/system/queues/:subscriber/:id/run', 'POST', this.run, {
       tags,
       summary: 'Lets a delivery begin now',
       description: 'One that waits for its time, or for the next attempt.',
