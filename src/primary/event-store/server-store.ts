@@ -102,8 +102,8 @@ export interface NewGroup {
   readonly seenMs: number
 }
 
-/** Where turns are taken ($7), of a key only the first row is read here, if it has no share. */
-const MAY_BE_READ = `(NOT $7::boolean OR (share IS NULL AND ${IS_HEAD}))`
+/** Where turns are taken, of a key only the first row is read here, if it has no share. */
+const OF_TURNS = ` AND share IS NULL AND ${IS_HEAD}`
 
 /**
  * The rows of some slots, or of all, in one order: owners of other slots read the same part of the index. The last line shows the state
@@ -111,18 +111,19 @@ const MAY_BE_READ = `(NOT $7::boolean OR (share IS NULL AND ${IS_HEAD}))`
  * place (`envelope`), and whether rows wait to be assigned (`payload`). With `due_ms + 0` the index of the order, in which a group may have
  * any number of rows, cannot be chosen for rows at an old place: a plan made for an empty table would read all of them.
  */
-const PAGE = `(SELECT ${COLUMNS} FROM heddle_delivery
-    WHERE grp = $1 AND ${ORDER} > $2 AND due_ms = 0 AND ($6::boolean OR slot = ANY($5::int[]))
-      AND ${MAY_BE_READ} ORDER BY ${ORDER} LIMIT $3)
+const pageOf = (condition: string): string => `(SELECT ${COLUMNS} FROM heddle_delivery
+    WHERE grp = $1 AND ${ORDER} > $2 AND due_ms = 0 AND ($6::boolean OR slot = ANY($5::int[]))${condition}
+    ORDER BY ${ORDER} LIMIT $3)
   UNION ALL SELECT ${HORIZON.last}, NULL, ${NO_SLOT}, 0, ${HORIZON.oldest}, ${HORIZON.next},
     coalesce((SELECT string_agg(CAST(seq AS text), ',') FROM (
       SELECT seq FROM heddle_delivery
-        WHERE grp = $1 AND slot = ANY($5::int[]) AND ${ORDER} > $4 AND ${ORDER} <= $2 AND due_ms = 0 AND ${MAY_BE_READ}
+        WHERE grp = $1 AND slot = ANY($5::int[]) AND ${ORDER} > $4 AND ${ORDER} <= $2 AND due_ms = 0${condition}
           AND (${WAITS}) IS NOT TRUE
       UNION ALL SELECT seq FROM heddle_delivery
-        WHERE grp = $1 AND slot = ANY($5::int[]) AND seq > $4 AND place IS NOT NULL AND place <= $4 AND place <= $2 AND due_ms + 0 = 0
-          AND ${MAY_BE_READ}) AS behind), ''),
+        WHERE grp = $1 AND slot = ANY($5::int[]) AND seq > $4 AND place IS NOT NULL AND place <= $4 AND place <= $2 AND due_ms + 0 = 0${condition}) AS behind), ''),
     CASE WHEN ${HAS_ASSIGNABLE} THEN 'some' ELSE '' END, NULL, NULL, NULL FROM ${HORIZON.from}`
+const PAGE = pageOf('')
+const PAGE_OF_TURNS = pageOf(OF_TURNS)
 
 export interface ServerStoreParts {
   database: () => StoreDatabase
@@ -180,8 +181,8 @@ export class ServerStore extends SqlStore {
         const examined = this.#examined.get(group) ?? 0
         this.#left.clear()
         this.#parts.horizon.begin()
-        const params = [group, after, limit, examined, `{${numbers.join(',')}}`, slots.length === SLOTS, areTurnsTaken]
-        const rows = await this.database.query<ServerRow & Row>(PAGE, params)
+        const params = [group, after, limit, examined, `{${numbers.join(',')}}`, slots.length === SLOTS]
+        const rows = await this.database.query<ServerRow & Row>(areTurnsTaken ? PAGE_OF_TURNS : PAGE, params)
         const { seq, id, event, envelope: behind, payload: assignable } = rows.pop()!
         if (assignable !== '') {
           // Rows of the same publisher stored before a row of this page are older.

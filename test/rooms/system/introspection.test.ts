@@ -82,7 +82,7 @@ test('the introspection endpoints', async (t) => {
       const status = (await heddle.json('/system/status')).body
       return status.lanes.ready === 2 && !JSON.stringify(status.plugins).includes('"BOOTING"') && status
     }, 'both lanes')
-    assert.deepEqual(Object.keys(body).sort(), ['lanes', 'listener', 'plugins', 'tools'])
+    assert.deepEqual(Object.keys(body).sort(), ['lanes', 'listener', 'plugins', 'release', 'tools'])
     for (const { status, message } of Object.values<{ status: string; message: string | null }>(body.tools)) {
       assert.equal(status, 'OK')
       assert.ok(message === null || typeof message === 'string')

@@ -309,8 +309,8 @@ export const SHARED_PLANTED: readonly Planted[] = [
   {
     what: 'rows without a share are read before older ones of their keys',
     file: 'server-store.ts',
-    text: '(NOT $7::boolean OR (share IS NULL AND ',
-    instead: '(NOT $7::boolean OR (share IS NULL OR ',
+    text: '` AND share IS NULL AND ',
+    instead: '` AND share IS NULL OR ',
   },
   // Rare: found in the 163rd seed.
   {
