@@ -18,6 +18,9 @@ const MAX_SLEEP_MS = 60_000
 const TRY_AGAIN_MS = 250
 /** The same for a job that could not be stored. */
 const PLACE_AGAIN_MS = 2000
+/** How long a run that is asked for waits until its job is stored, and how often it looks, milliseconds. */
+const PLACED_MS = 3000
+const PLACED_LOOK_MS = 50
 
 /** How a run ended that did not throw: `cut-off` when its thread was ended, `fatal` when its thread died and the job may be the cause. */
 export type RunEnd = 'done' | 'cut-off' | 'fatal'
@@ -199,6 +202,10 @@ export class JobClock {
   async runNow(key: string, asked: Asked): Promise<void> {
     const job = this.#jobs.get(key)
     if (job === undefined || !job.isWanted) throw unknownJob(key)
+    const isPlaced = (): boolean => this.#store === null || job.isPlaced || this.#status !== 'started'
+    // Right after the start the jobs are being stored.
+    for (let waitedMs = 0; !isPlaced() && waitedMs < PLACED_MS; waitedMs += PLACED_LOOK_MS)
+      await new Promise((resolve) => setTimeout(resolve, PLACED_LOOK_MS))
     if (job.running !== undefined) {
       throw new HeddleError('JOB_RUNNING', `${nameOf(job)} is running, and a job never overlaps itself`)
     }
