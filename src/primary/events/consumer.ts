@@ -273,6 +273,8 @@ export class DeliveryQueue {
   readonly keyed = new Map<string, Fifo<Delivery>>()
   /** Deliveries in flight. */
   inFlight = 0
+  /** Its deliveries are being offered to threads. */
+  isOffered = false
 
   constructor(consumer: Consumer, instance: SubscriberInstance | null) {
     this.consumer = consumer

@@ -77,9 +77,21 @@ export class WaitingQueues {
 
   /** Offers the deliveries of one queue. */
   offer(queue: DeliveryQueue, dispatch: (delivery: Delivery) => boolean): void {
-    const { waiting } = queue
-    for (let next = waiting.peek(); next !== undefined && dispatch(next); next = waiting.peek()) waiting.shift()
-    if (waiting.size === 0) this.#queues.delete(queue)
+    // One that ends at once lets the next of its key begin, which is offered by this loop.
+    if (queue.isOffered) return
+    queue.isOffered = true
+    try {
+      for (let next = queue.waiting.peek(); next !== undefined; next = queue.waiting.peek()) {
+        const { waiting } = queue
+        if (!dispatch(next)) break
+        if (queue.waiting === waiting) waiting.shift()
+        // From now on they take turns.
+        else queue.waiting.takeIf((each) => each === next)
+      }
+    } finally {
+      queue.isOffered = false
+    }
+    if (queue.waiting.size === 0) this.#queues.delete(queue)
   }
 }
 
