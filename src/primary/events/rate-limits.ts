@@ -2,7 +2,7 @@
 import type { Clock, Timer } from '../../core/schedule/clock.ts'
 import { valueIn } from '../../runtime/events/shares.ts'
 import type { Consumer, Delivery } from './consumer.ts'
-import { leftIn, putDown, type RateLimit, type RateState } from './rate-window.ts'
+import { leftIn, putDown, RateAllowance, type RateLimit, type RateState } from './rate-window.ts'
 import { ShareLine } from './share-line.ts'
 
 /** A grant that is not used is void after this time: what begins later would count too early, milliseconds. */
@@ -67,8 +67,8 @@ export interface RateLimitsParts {
 
 export class RateLimits {
   readonly #parts: RateLimitsParts
-  /** By limit: what has begun, where this process alone counts. */
-  readonly #states = new Map<string, RateState>()
+  /** By limit, where this process alone counts. */
+  readonly #allowances = new Map<string, RateAllowance>()
   readonly #asking = new WeakMap<Consumer, Map<string, Asking>>()
   readonly #timers = new Set<Timer>()
   /** They are asked for together. */
@@ -182,15 +182,22 @@ export class RateLimits {
   }
 
   #askOwn({ limits, wanted }: Ask): Grant {
-    const states = new Map(limits.map((limit) => [limit, this.#states.get(limit.name) ?? []]))
-    const grant = grantOf(states, this.#parts.clock.appMs(), wanted)
-    for (const [{ name }, state] of states) {
-      this.#states.delete(name)
-      this.#states.set(name, state)
+    const nowMs = this.#parts.clock.appMs()
+    const allowances = limits.map(({ name }) => this.#allowances.get(name) ?? new RateAllowance())
+    if (wanted === 1 && limits.every((limit, n) => allowances[n]!.isLeft(limit, nowMs))) {
+      for (const [n, limit] of limits.entries()) allowances[n]!.putDown(limit, nowMs)
+      return { granted: 1, waitMs: 0 }
     }
-    if (this.#states.size > STATES_MAX) {
-      const [oldest] = this.#states.keys()
-      this.#states.delete(oldest!)
+    const grant = grantOf(new Map(limits.map((limit, n) => [limit, allowances[n]!.state])), nowMs, wanted)
+    for (const [n, limit] of limits.entries()) {
+      allowances[n]!.count(limit, nowMs)
+      // The one that was used last is the last.
+      this.#allowances.delete(limit.name)
+      this.#allowances.set(limit.name, allowances[n]!)
+    }
+    if (this.#allowances.size > STATES_MAX) {
+      const [oldest] = this.#allowances.keys()
+      this.#allowances.delete(oldest!)
     }
     return grant
   }

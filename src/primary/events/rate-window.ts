@@ -52,3 +52,27 @@ export function putDown(state: RateState, limit: RateLimit, nowMs: number, begun
   if (last !== undefined && last[0] === untilMs) last[1] += begun
   else state.push([untilMs, begun])
 }
+
+/** What is left of a limit, counted once in each part of `perMs`: in a part nothing ends to count. */
+export class RateAllowance {
+  readonly state: RateState = []
+  #untilMs = 0
+  #left = 0
+
+  /** Counts. */
+  count(limit: RateLimit, nowMs: number): void {
+    this.#left = leftIn(this.state, limit, nowMs).left
+    this.#untilMs = untilOf(limit, nowMs)
+  }
+
+  /** True if one more is known to be left. */
+  isLeft(limit: RateLimit, nowMs: number): boolean {
+    return this.#left > 0 && this.#untilMs === untilOf(limit, nowMs)
+  }
+
+  /** One begins. */
+  putDown(limit: RateLimit, nowMs: number): void {
+    this.#left--
+    putDown(this.state, limit, nowMs, 1)
+  }
+}
