@@ -13,6 +13,8 @@ const { parse: parseJson, stringify: toJson } = JSON
 const VALUE_MAX_LENGTH = 200
 /** Maximum bytes of all values of a subscriber: they are in an index. */
 const VALUES_MAX_BYTES = 2000
+/** Maximum bytes of a character. */
+const BYTES_MAX = 3
 /** The values of all events whose function has failed, or whose publisher did not know the subscriber. */
 const UNKNOWN = '?'
 /** The group of the share that all others have. */
@@ -48,11 +50,9 @@ export function sharesFor(
   const data = parseJson(json) as Payload
   const told = (functions: readonly ShareOf[], group: string): string =>
     priority + valuesOf(functions, data, (fault) => onFault(group, fault))
-  const others = priority === NORMAL ? {} : { [OTHERS]: priority + UNKNOWN }
-  const shares = toJson({
-    ...others,
-    ...Object.fromEntries(asking.map((each) => [each.group, told(each.functions, each.group)])),
-  })
+  const others = priority === NORMAL ? '' : `"${OTHERS}":"${priority}${UNKNOWN}",`
+  const all = asking.map(({ group, functions }) => `${toJson(group)}:${toJson(told(functions, group))}`)
+  const shares = `{${others}${all.join()}}`
   if (shares.length <= SHARES_MAX_LENGTH) return shares
   for (const { group } of asking) onFault(group, `all shares of an event may have ${SHARES_MAX_LENGTH} characters`)
   return toJson({ [OTHERS]: priority + UNKNOWN })
@@ -61,7 +61,7 @@ export function sharesFor(
 function valuesOf(functions: readonly ShareOf[], data: Payload, onFault: (fault: string) => void): string {
   try {
     const values = toJson(functions.map((value) => checked(value(data))))
-    if (Buffer.byteLength(values) <= VALUES_MAX_BYTES) return values
+    if (values.length <= VALUES_MAX_BYTES / BYTES_MAX || Buffer.byteLength(values) <= VALUES_MAX_BYTES) return values
     throw new Error(`all its values together have more than ${VALUES_MAX_BYTES} bytes`)
   } catch (error) {
     onFault(messageOf(error))

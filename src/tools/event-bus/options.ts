@@ -61,9 +61,14 @@ export function checkPublishOptions(options: unknown): PublishOptions {
     throw invalid("priority must be 'high', 'normal' or 'low'", priority)
   checkRange('delayMs', delayMs, 0, Number.MAX_SAFE_INTEGER)
   checkRange('ttlMs', ttlMs, 1, MAX_MS)
-  if (at === undefined) return { ...defined({ key, delayMs, ttlMs, priority }), ...unique }
-  if (delayMs !== undefined) throw refused('Give either at or delayMs')
-  return { ...defined({ key, delayMs: delayUntil(at), ttlMs, priority }), ...unique }
+  if (at !== undefined && delayMs !== undefined) throw refused('Give either at or delayMs')
+  const checked: PublishOptions = { ...unique }
+  if (key !== undefined) checked.key = key
+  const delay = at === undefined ? delayMs : delayUntil(at)
+  if (delay !== undefined) checked.delayMs = delay
+  if (ttlMs !== undefined) checked.ttlMs = ttlMs
+  if (priority !== undefined) checked.priority = priority
+  return checked
 }
 
 type UniqueOptions = Pick<PublishOptions, 'unique' | 'while' | 'replace'>
