@@ -33,8 +33,8 @@ const ASSIGNABLE = `grp < ${BROKER} AND NOT EXISTS (SELECT 1 FROM heddle_member 
 const DELETE_REPLACED = deleteReplaced(ASSIGNABLE.replaceAll('grp', 'd.grp').replace('place', 'd.place'))
 const HAS_ASSIGNABLE = `EXISTS (SELECT 1 FROM heddle_delivery WHERE ${ASSIGNABLE})`
 const ORDER = 'coalesce(place, seq)'
-/** Rare columns: a read of fewer columns is faster. */
-const TRIED = `CASE WHEN attempt = 1 AND deaths = 0 AND crashes = 0 AND expires_ms = 0 AND begun = 0 AND retry_ms = 0 AND error = '' AND uniq IS NULL AND share IS NULL THEN NULL
+/** Rare columns as a JSON array, or if they are unchanged the share: a read of fewer columns is faster. */
+const TRIED = `CASE WHEN attempt = 1 AND deaths = 0 AND crashes = 0 AND expires_ms = 0 AND begun = 0 AND retry_ms = 0 AND error = '' AND uniq IS NULL THEN share
   ELSE CAST(json_build_array(attempt, deaths, crashes, expires_ms, begun, retry_ms, error, uniq, share) AS text) END`
 /** True if an older row of the key waits for its groups. Part of the page's query: another process may assign it at any moment. */
 const WAITS = `CASE WHEN key IS NOT NULL AND EXISTS (SELECT 1 FROM heddle_delivery WHERE grp < ${BROKER}) THEN EXISTS (
@@ -69,7 +69,7 @@ interface ServerRow extends EventColumns {
   place: number | null
   slot: number
   thread: number
-  /** Null: unchanged since publication. */
+  /** Null, or no array: unchanged since publication. */
   tried: string | null
   has_older: boolean | null
 }
@@ -90,6 +90,7 @@ const NOT_TRIED: Tried = {
 
 function triedOf(column: string | null): Tried {
   if (column === null) return NOT_TRIED
+  if (!column.startsWith('[')) return { ...NOT_TRIED, share: column }
   const [attempt, deaths, crashes, expires_ms, begun, retry_ms, error, uniq, share] = parseJson(column)
   return { attempt, deaths, crashes, expires_ms, begun, retry_ms, error, uniq, share }
 }
