@@ -16,8 +16,8 @@ const WARMUP_EVENTS = 10_000
 /** Jobs of each queue that is compared. */
 const JOBS = 2000
 const MOST = 1.3
-/** Events that wait for their handlers at a time: some, or as many as the publisher is faster. */
-const AHEAD = { some: 1000, all: EVENTS } as const
+/** Events that may wait for their handlers when 500 more are published: some, or as many as the publisher is faster. */
+const AHEAD = { some: 500, all: EVENTS } as const
 
 interface Cost {
   plain: JobCost

@@ -5,7 +5,7 @@ const ORDER_TIMEOUT_MS = 300_000
 /** Events that are not handled by then are lost. */
 const HANDLED_TIMEOUT_MS = 30_000
 /** Events that are published before the publisher waits until the bus has taken all of them. */
-const BATCH = 1000
+const BATCH = 500
 const TENANTS = 100
 /** So high that it holds up nothing: what is measured is the check. */
 const LIMIT = { max: 1_000_000, perMs: 1000 }
