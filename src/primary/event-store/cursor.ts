@@ -40,6 +40,14 @@ export type CursorState = 'read' | 'behind' | 'full' | 'trying'
  */
 export type KeyState = 'open' | 'behind' | 'parked'
 
+export interface RowInHand {
+  readonly seq: number
+  readonly share: string
+  readonly key: string | null
+  /** False: its outcome is not committed yet. */
+  readonly isInHub: boolean
+}
+
 /** A key with deliveries in hand, or a blocked key. */
 export interface Key {
   readonly key: string
@@ -83,8 +91,6 @@ export class Cursor {
   bytes = 0
   /** The shares of its rows; null if they take no turns. */
   turns: Turns | null = null
-  /** If they do: rows without a share, which are older, have been read. */
-  isUnsharedRead = false
   /** Average payload of a row in the last page, bytes. */
   rowBytes = 0
   readonly keys = new Map<string, Key>()
@@ -103,8 +109,9 @@ export class Cursor {
   }
 
   /** From now on shares take turns. */
-  takeTurns(): void {
-    this.turns ??= new Turns()
+  takeTurns(inHand: Iterable<RowInHand>): void {
+    this.turns = new Turns()
+    for (const { share, seq, key, isInHub } of inHand) this.turns.given(share, seq, key, isInHub)
   }
 
   keyOf(key: string): Key {
@@ -125,6 +132,12 @@ export class Cursor {
       this.keys.set(key, found)
     }
     return found
+  }
+
+  /** A row of a key has returned. @param place of the row */
+  lower(name: string | null, place: number): void {
+    const key = name === null ? undefined : this.keys.get(name)
+    if (key !== undefined && key.last >= place) key.last = place - 1
   }
 
   /** Rows of the key were skipped: they are read by their key. */

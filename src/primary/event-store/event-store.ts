@@ -146,6 +146,7 @@ export class EventStore {
       give: (cursor, row) => this.#give(cursor, row),
       onMalformed: ({ seq, fault }) => void this.#bury(seq, fault),
       areTurnsTaken: ({ event, name }) => hub.areTurnsTaken(event, name),
+      inHandOf: (group) => this.hand.of(group),
       roomOfShare: ({ event, name }, share) => hub.roomOfShare(event, name, share),
       report,
     })

@@ -7,7 +7,7 @@ import type { NotedDelivery } from '../../transport/store-changes.ts'
 import { type Delivery, type EventSource, type FailedDelivery, hubEventOf, type Share } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import { RETRY_MAX_DELAY_MS } from '../events/queues.ts'
-import type { Cursor, Key } from './cursor.ts'
+import type { Cursor, Key, RowInHand } from './cursor.ts'
 import type { Reader } from './reader.ts'
 import type { Settler } from './settler.ts'
 import type { OwnedSlot } from './slots.ts'
@@ -407,6 +407,12 @@ export class Hand implements EventSource {
     for (const { id, cursor, key, unique, state } of this.#held.items())
       if (state === 'settling' && isWanted({ id, event: cursor.group.event, key, unique })) count++
     return count
+  }
+
+  /** The rows of a group. */
+  *of(group: number): Generator<RowInHand> {
+    for (const { seq, share, key, state, cursor } of this.#held.items())
+      if (cursor.group.id === group) yield { seq, share, key, isInHub: state === 'held' }
   }
 
   // ── rows that may have crashed processes ──────────────────────────────────

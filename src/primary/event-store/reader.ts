@@ -4,7 +4,7 @@ import { type Clock, nextTurn, pause } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import { keyColumnOf } from '../../runtime/event-store/event-columns.ts'
 import { HUB_MAX_PENDING_BYTES } from '../events/queue-budget.ts'
-import { Cursor, type Group, type Key, type KeyState, type Parked } from './cursor.ts'
+import { Cursor, type Group, type Key, type KeyState, type Parked, type RowInHand } from './cursor.ts'
 import { type DeliveryStore, isMalformed, type MalformedRow, type Page, type StoredDelivery } from './store.ts'
 import { PASS_EVERY_MS, SHARES_MAX, type ShareAsk, type Turns } from './turns.ts'
 
@@ -58,6 +58,8 @@ export interface ReaderParts {
   onMalformed: (row: MalformedRow) => void
   /** True for a group in which those whose events are take turns. */
   areTurnsTaken?: (group: Group) => boolean
+  /** The rows of a group that are in hand. */
+  inHandOf?: (group: number) => Iterable<RowInHand>
   /** How many rows of a share may be in the hub: 0 while its limit is used up. */
   roomOfShare?: (group: Group, share: string) => number
   report: (level: 'WARNING' | 'INFO', message: string) => void
@@ -199,7 +201,7 @@ export class Reader {
   /** Rows of a share may be read. */
   mayGoOn(group: number, share: string): void {
     const cursor = this.#cursors.get(group)
-    if (cursor?.turns == null) return
+    if (cursor === undefined || !isByTurns(cursor)) return
     cursor.turns.mayGoOn(share)
     this.#ready(cursor)
   }
@@ -227,7 +229,6 @@ export class Reader {
   /** Some of its rows may be new. */
   #news(cursor: Cursor): void {
     cursor.turns?.news()
-    cursor.isUnsharedRead = false
     this.#ready(cursor)
   }
 
@@ -242,9 +243,10 @@ export class Reader {
   gone(seq: number, cursor: Cursor, share: string, key: string | null): void {
     if (this.#state === 'reading') this.#left.add(seq)
     // The next row of its key may have a share although it has none.
-    if (cursor.turns !== null && (share !== '' || key !== null)) {
-      cursor.turns.gone(share, seq, key)
-      if (cursor.state === 'read') this.#ready(cursor)
+    const now = this.#cursors.get(cursor.group.id)
+    if (now !== undefined && now.turns !== null && (share !== '' || key !== null)) {
+      now.turns.gone(share, seq, key)
+      if (now.state === 'read' && isByTurns(now)) this.#ready(now)
     }
     if (this.load.settling !== SETTLING_MAX) return
     // Reading paused above this number.
@@ -261,7 +263,8 @@ export class Reader {
     this.load.bytes -= bytes
     cursor.inHand--
     cursor.bytes -= bytes
-    if (share !== '') this.#shareLeft(cursor, share)
+    const now = this.#cursors.get(cursor.group.id)
+    if (share !== '' && now !== undefined) this.#shareLeft(now, share)
     if (key !== null) {
       const found = cursor.keys.get(key)
       if (found !== undefined) {
@@ -282,7 +285,7 @@ export class Reader {
   /** Its share may have more rows that were left out. */
   #shareLeft(cursor: Cursor, share: string): void {
     cursor.turns?.left(share)
-    if (cursor.state === 'read') this.#ready(cursor)
+    if (cursor.state === 'read' && isByTurns(cursor)) this.#ready(cursor)
   }
 
   /** Returns the number of further rows it may have in hand: at least one. */
@@ -360,12 +363,14 @@ export class Reader {
       return 0
     }
     let rows = 0
-    const turns = await this.#turnsOf(cursor)
+    await this.#takesTurns(cursor)
+    const turns = isByTurns(cursor) ? cursor.turns : null
     if (turns !== null && !turns.isRead) {
       rows = await this.#readShares(cursor, turns, room)
       if (cursor.state !== ('behind' as Cursor['state'])) return rows
       // Rows without a share are older.
-      if (cursor.isUnsharedRead) {
+      if (turns.isUnsharedRead) {
+        if (this.#readsInOrder(cursor, turns)) return rows
         if (turns.isRead) cursor.state = 'read'
         else this.#due.add(cursor)
         return rows
@@ -379,21 +384,32 @@ export class Reader {
     const byBytes = Math.max(1, Math.floor(PAGE_BYTES / Math.max(1, cursor.rowBytes)))
     rows += await this.#readGroup(cursor, Math.min(left, this.#parts.pageRows ?? PAGE_ROWS, byBytes))
     if (turns !== null && cursor.state === ('read' as Cursor['state'])) {
-      cursor.isUnsharedRead = true
+      turns.isUnsharedRead = true
       if (!turns.isRead) this.#ready(cursor)
     }
     return rows
   }
 
-  /** Returns the shares of its rows, if they take turns. */
-  async #turnsOf(cursor: Cursor): Promise<Turns | null> {
+  /** The shares of some groups take turns. */
+  async #takesTurns(cursor: Cursor): Promise<void> {
     const { group, turns } = cursor
     const mayTakeTurns = turns === null && group.kind === 'group'
     if (mayTakeTurns && (this.#urgent.has(group.event) || this.#parts.areTurnsTaken?.(group) === true)) {
       await this.#parts.store.takeTurns(group.id)
-      cursor.takeTurns()
+      cursor.takeTurns(this.#parts.inHandOf?.(group.id) ?? [])
     }
-    return cursor.turns
+  }
+
+  /** All rows up to the reading position are in hand, or behind others of their keys. @returns false if more are left out */
+  #readsInOrder(cursor: Cursor, turns: Turns): boolean {
+    const keyed = turns.end()
+    if (keyed === null) return false
+    for (const name of keyed) {
+      const key = cursor.keyOf(name)
+      if (key.state === 'open') cursor.fallBehind(key)
+    }
+    this.#ready(cursor)
+    return true
   }
 
   /** One turn of some shares. @returns the number of rows given */
@@ -420,7 +436,10 @@ export class Reader {
     if (isRound) turns.turned(shares, unread, given)
     else for (const share of unread) turns.mayGoOn(share)
     if (suspect !== null) this.#try(cursor, suspect)
-    const found = new Set(page.map((row) => (isMalformed(row) ? '' : row.event.shares)))
+    const found = new Map<string, number>()
+    for (const row of page) if (!isMalformed(row)) found.set(row.event.shares, (found.get(row.event.shares) ?? 0) + 1)
+    if (suspect !== null || unread.size > 0 || asks.some(({ share, limit }) => found.get(share) === limit))
+      turns.leftOut()
     if (suspect === null) for (const ask of asks) if (!found.has(ask.share)) await this.#pass(cursor, turns, ask)
     return this.load.deliveries - before
   }
@@ -513,7 +532,7 @@ export class Reader {
     const { after, version } = cursor
     cursor.reading = after
     const readMs = this.#startPage()
-    const areTurnsTaken = cursor.turns !== null
+    const areTurnsTaken = isByTurns(cursor)
     const { rows: page, readTo } = await this.#parts.store.readGroup(cursor.group.id, after, limit, areTurnsTaken)
     // A row has returned meanwhile, or this process has got slots: the page may have rows that follow what it lacks.
     const isStale = cursor.version !== version
@@ -529,7 +548,7 @@ export class Reader {
     cursor.after = cursor.version === version ? readUpTo : Math.min(cursor.after, readUpTo)
     if (page.length > 0) cursor.rowBytes = bytesOf(page) / page.length
     if (suspect !== null) this.#try(cursor, suspect)
-    else if (isStale) this.#ready(cursor)
+    else if (isStale || (isByTurns(cursor) && !areTurnsTaken)) this.#ready(cursor)
     else if (taken < page.length) cursor.state = 'full'
     else if (page.length === limit) this.#ready(cursor)
     return page.length
@@ -573,10 +592,21 @@ export class Reader {
         // At least one row: rows in hand make room when they end.
         if (cursor.inHand > 0 && this.load.bytes + row.event.payload.length > MAX_BYTES)
           return { taken: n, suspect: null }
+        if (of === undefined && !this.#hasRoomOf(cursor, row)) {
+          cursor.turns!.begin()
+          return { taken: n, suspect: null }
+        }
         this.#give(cursor, row)
       }
     }
     return { taken: page.length, suspect: null }
+  }
+
+  /** False for a row of a share that has to take turns. */
+  #hasRoomOf(cursor: Cursor, { event: { shares: share } }: StoredDelivery): boolean {
+    const { turns, group } = cursor
+    if (turns === null || share === '' || !turns.isInOrder) return true
+    return turns.hasRoom(share, this.#roomOf(cursor), this.#parts.roomOfShare?.(group, share) ?? GROUP_MAX)
   }
 
   /** It is in hand, or has been since the page was asked for. */
@@ -653,7 +683,7 @@ export class Reader {
     cursor.inHand++
     cursor.bytes += payload.length
     const { shares: share } = row.event
-    cursor.turns?.given(share, row.seq)
+    cursor.turns?.given(share, row.seq, name)
     if (key !== null) {
       if (row.slot !== undefined) key.slot = row.slot.slot
       key.inHand++
@@ -680,15 +710,18 @@ export class Reader {
     const cursor = this.#cursors.get(group)
     if (cursor === undefined) return
     // Its turn comes again.
-    if (share !== '' && cursor.turns !== null) return this.mayGoOn(group, share)
-    if (name !== null && cursor.turns !== null) {
-      cursor.turns.keyMayGoOn(name)
-      return this.#ready(cursor)
+    if (isByTurns(cursor)) {
+      cursor.lower(name, place)
+      if (share !== '') return this.mayGoOn(group, share)
+      if (name !== null) {
+        cursor.turns.keyMayGoOn(name)
+        return this.#ready(cursor)
+      }
+      cursor.turns.isUnsharedRead = false
     }
     if (name === null) {
       cursor.after = Math.min(cursor.after, place - 1)
       cursor.version++
-      cursor.isUnsharedRead = false
       return this.#ready(cursor)
     }
     // Later rows of the key may be in a page being read: they wait for this one.
@@ -709,8 +742,9 @@ export class Reader {
   late(group: number, place: number, name: string | null): void {
     const cursor = this.#cursors.get(group)
     if (cursor === undefined || place > Math.max(cursor.after, cursor.reading)) return
-    if (cursor.turns !== null) {
+    if (isByTurns(cursor)) {
       // It may have a share, which is not known. Its key is read from its first row.
+      cursor.lower(name, place)
       cursor.after = Math.min(cursor.after, place - 1)
       cursor.version++
       return this.#news(cursor)
@@ -727,6 +761,11 @@ export class Reader {
     for (const cursor of this.#cursors.values())
       for (const { deadLetters } of cursor.parked) for (const deadLetter of deadLetters) yield { cursor, deadLetter }
   }
+}
+
+/** True while the shares of its rows take turns, and their order is not that of the group. */
+function isByTurns(cursor: Cursor): cursor is Cursor & { turns: Turns } {
+  return cursor.turns !== null && !cursor.turns.isInOrder
 }
 
 function bytesOf(page: Page): number {

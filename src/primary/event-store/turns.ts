@@ -32,23 +32,31 @@ interface InHand {
   readonly rows: Set<number>
 }
 
+/** Reading in order may go on while at most so many rows with keys are in hand: each of these keys is read from there. */
+const KEYS_MAX = 32
+
 /**
  * ```
- *            rows may have come
- *      ┌────────────────────────────────────────────────────────────────┐
- *      ▼                                                                │
- *     due ───► turning ───► read      each share has had a turn, and nothing was read
- *      ▲          │
- *      └──────────┘  something was read
+ *            a share has no room            rows may have come
+ *   inOrder ────────────────────► due ◄──────────────────────────────────────┐
+ *      ▲                           │ ▲                                        │
+ *      │                           ▼ │  something was read                    │
+ *      │                         turning ──► read   each share has had a turn, and nothing was read
+ *      └──────────────────────────────────────┘     and all rows are in hand
  * ```
- * In each state shares whose rows have ended, or whose limit lets them go on, are asked for by name; while a round goes on, in every other page, or who is
- * not known by name would wait for as long as others have rows.
+ * In order costs least, and as long as the hub takes all rows, it knows best whose turn it is. In each other state shares whose rows have ended, or whose
+ * limit lets them go on, are asked for by name; while a round goes on, in every other page, or who is not known by name would wait for as long as others
+ * have rows.
  *
  * Each share may have as many rows in the hub as the group has room for: one alone has half of it, ten have an eleventh each, and the last eleventh is free
  * for those that come. See `Reader` for the source of this rule.
  */
 export class Turns {
-  state: 'due' | 'turning' | 'read' = 'due'
+  state: 'inOrder' | 'due' | 'turning' | 'read' = 'inOrder'
+  /** Rows without a share, which are older, have been read since there was news. */
+  isUnsharedRead = false
+  /** In this round no row was left out, but those behind others of their keys. Rows without a share had been read before. */
+  #isWhole = false
   /** By priority: the last share that had a turn. */
   readonly after: string[] = ['', '', '']
   /** Shares that may go on, each behind a place; 0: from its first row. */
@@ -59,6 +67,8 @@ export class Turns {
   /** By priority: since there was news, the first share has had its turn. A round that was under way began behind it. */
   readonly #hasBegun = [false, false, false]
   readonly #shares = new Map<string, InHand>()
+  /** Rows in hand that have keys. */
+  readonly #keyed = new Map<number, string>()
   /** When all rows of a share were looked at in vain, by the steady clock. */
   readonly #inVain = new Map<string, number>()
   /** Shares whose rows are looked at again later. */
@@ -68,9 +78,33 @@ export class Turns {
   /** The last page was for shares that were known by name. */
   #wereNamed = false
 
+  get isInOrder(): boolean {
+    return this.state === 'inOrder'
+  }
+
   /** True if there is nothing to read. */
   get isRead(): boolean {
     return this.state === 'read' && !this.#areNamed
+  }
+
+  /** A share has no room: from now on they take turns. */
+  begin(): void {
+    this.state = 'due'
+    this.isUnsharedRead = false
+    this.after.fill('')
+  }
+
+  /** If the last round has read all rows, the next ones are read in order. @returns the keys of which more may wait; null: it has not */
+  end(): Iterable<string> | null {
+    const isOver = this.state !== 'inOrder' && this.#hasTurned.every(Boolean)
+    if (!isOver || !this.#isWhole || this.passesLater.size > 0) return null
+    if (this.#keyed.size + this.#keys.size > KEYS_MAX) return null
+    this.state = 'inOrder'
+    const keys = new Set([...this.#keys, ...this.#keyed.values()])
+    this.#keys.clear()
+    this.#named.clear()
+    this.#inVain.clear()
+    return keys
   }
 
   get #areNamed(): boolean {
@@ -84,17 +118,18 @@ export class Turns {
 
   /** Rows may have come. */
   news(): void {
-    this.state = 'due'
+    this.isUnsharedRead = false
+    if (!this.isInOrder) this.state = 'due'
   }
 
   /** A share may go on. */
   mayGoOn(share: string): void {
-    this.#named.set(share, 0)
+    if (!this.isInOrder) this.#named.set(share, 0)
   }
 
   /** The next row of a key may be read. */
   keyMayGoOn(key: string): void {
-    this.#keys.add(key)
+    if (!this.isInOrder) this.#keys.add(key)
   }
 
   takeKeys(): string[] {
@@ -131,7 +166,9 @@ export class Turns {
         const { inHub, rows } = this.#shares.get(share) ?? { inHub: 0, rows: [] }
         const cap = Math.min(room, roomOf(share))
         // At least half of it is empty, so that pages are not too short.
-        return inHub > cap / 2 || cap === inHub ? [] : [{ share, left: cap - inHub, rows }]
+        const isFree = inHub <= cap / 2 && cap !== inHub
+        if (!isFree) this.leftOut()
+        return isFree ? [{ share, left: cap - inHub, rows }] : []
       })
       const each = Math.max(1, Math.floor(pageRows / Math.max(1, free.length)))
       return free.map(({ share, left, rows }) => ({
@@ -149,10 +186,18 @@ export class Turns {
   /** A round goes on. */
   turns(): void {
     this.#wereNamed = false
-    if (this.state === 'due') this.#hasTurned.fill(false)
+    if (this.state === 'due') {
+      this.#hasTurned.fill(false)
+      this.#isWhole = this.isUnsharedRead
+    }
     for (const [n, after] of this.after.entries())
       this.#hasBegun[n] = after === '' || (this.state === 'turning' && this.#hasBegun[n]!)
     this.state = 'turning'
+  }
+
+  /** Rows of a share are left out. */
+  leftOut(): void {
+    if (!this.#wereNamed) this.#isWhole = false
   }
 
   /** A page of a round is over. @param unread those that the group had no room for */
@@ -171,6 +216,7 @@ export class Turns {
 
   /** None of its rows up to a place may be read; 0: nor any behind. */
   passed(share: string, upTo: number, nowMs: number): void {
+    if (upTo > 0) this.leftOut()
     if (upTo === 0) this.#inVain.set(share, nowMs)
     else if (this.#named.get(share) !== 0) this.#named.set(share, upTo)
   }
@@ -187,18 +233,26 @@ export class Turns {
     return this.#shares.get(share)?.inHub ?? 0
   }
 
-  given(share: string, seq: number): void {
+  /** True if one more row of a share may be in the hub, in order. @param room of the group @param ofShare how many may be */
+  hasRoom(share: string, room: number, ofShare: number): boolean {
+    return this.inHubOf(share) < Math.min(room, ofShare)
+  }
+
+  /** @param isInHub false for a row whose outcome is not committed yet */
+  given(share: string, seq: number, key: string | null, isInHub = true): void {
+    if (key !== null) this.#keyed.set(seq, key)
     let inHand = this.#shares.get(share)
     if (inHand === undefined) {
       inHand = { inHub: 0, rows: new Set() }
       this.#shares.set(share, inHand)
     }
-    inHand.inHub++
+    if (isInHub) inHand.inHub++
     inHand.rows.add(seq)
   }
 
   /** The hub has not taken it: it is read with the next news. */
   refused(share: string, seq: number): void {
+    this.#keyed.delete(seq)
     const inHand = this.#shares.get(share)
     if (inHand === undefined) return
     inHand.inHub--
@@ -211,12 +265,13 @@ export class Turns {
     const inHand = this.#shares.get(share)
     if (inHand === undefined) return
     inHand.inHub--
-    this.#named.set(share, 0)
+    this.mayGoOn(share)
   }
 
   /** A row is no longer in hand: the next one of its key may be read. */
   gone(share: string, seq: number, key: string | null): void {
-    if (key !== null) this.#keys.add(key)
+    this.#keyed.delete(seq)
+    if (key !== null) this.keyMayGoOn(key)
     const inHand = this.#shares.get(share)
     if (inHand === undefined) return
     inHand.rows.delete(seq)

@@ -127,8 +127,8 @@ export const STORED_PLANTED: readonly Planted[] = [
   {
     what: 'the next row of a key is not asked for',
     file: 'reader.ts',
-    text: 'cursor.turns.gone(share, seq, key)',
-    instead: 'cursor.turns.gone(share, seq, null)',
+    text: 'now.turns.gone(share, seq, key)',
+    instead: 'now.turns.gone(share, seq, null)',
   },
   {
     what: 'a share has its turn again before all others',

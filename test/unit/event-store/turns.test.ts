@@ -51,8 +51,10 @@ class Rows implements DeliveryStore {
     return { seq, place: seq, thread: 1, event, ...tried }
   }
 
-  async readGroup(_: number, after: number, limit: number) {
-    const rows = this.rows.filter((row) => row.share === '' && row.seq > after && this.#isHead(row))
+  async readGroup(_: number, after: number, limit: number, areTurnsTaken: boolean) {
+    const rows = this.rows.filter(
+      (row) => row.seq > after && (!areTurnsTaken || (row.share === '' && this.#isHead(row))),
+    )
     return { rows: rows.slice(0, limit).map((row) => this.#delivery(row)), readTo: this.#seq }
   }
 
@@ -115,7 +117,7 @@ function start(store: Rows, roomOfShare?: (share: string) => number, isPaused = 
     give: (cursor, row) => {
       assert.ok(!isInHand(row.seq), `${row.seq} is given twice`)
       const { key } = row.event
-      const first = store.rows.find((each) => each.key !== null && each.key === key)
+      const first = store.rows.find((each) => each.key !== null && each.key === key && !isInHand(each.seq))
       if (key !== null) assert.equal(first?.seq, row.seq, `an older one of ${key} waits`)
       given.push(row.seq)
       inHub.push({ cursor, row })
@@ -159,18 +161,24 @@ function start(store: Rows, roomOfShare?: (share: string) => number, isPaused = 
   }
 }
 
+/** Makes shares take turns: the limit of one of them is used up. */
+const USED_UP = '1["used up"]'
+const roomOf = (share: string): number => (share === USED_UP ? 0 : 1024)
+
 /** Until the reader has read what it can. */
 const turn = async (): Promise<void> => {
   for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-for (let seed = 1; seed <= 30; seed++)
+for (let seed = 1; seed <= 90; seed++)
   test(`whatever comes, ends, or comes back, each is given in the end (seed ${seed})`, async () => {
     const source = new Random(seed)
     const random = (): number => source.next() / 2 ** 32
     const below = (limit: number): number => Math.floor(random() * limit)
     const store = new Rows()
-    const hub = start(store)
+    // Now and then one has no room: its rows, and then all, are read by turns.
+    let narrow = ''
+    const hub = start(store, (share) => (share === narrow ? 1 : seed % 5 === 0 ? 3 : 1024))
     const add = (): void =>
       store.add(
         // Rows without a share are those of publishers that did not know the subscriber.
@@ -185,8 +193,11 @@ for (let seed = 1; seed <= 30; seed++)
       } else if (what < 0.7 && hub.inHub.length > 0) hub.end(below(hub.inHub.length))
       else if (what < 0.75 && hub.inHub.length > 0) hub.giveBack(below(hub.inHub.length))
       else if (hub.settling.length > 0) hub.settle()
+      if (random() < 0.05) narrow = narrow === '' ? '1["1"]' : ''
       if (random() < 0.3) await turn()
     }
+    narrow = ''
+    hub.reader.mayGoOn(1, '1["1"]')
     for (let idle = 0; store.rows.length > 0 && idle < 5; ) {
       await turn()
       idle = hub.inHub.length + hub.settling.length > 0 ? 0 : idle + 1
@@ -234,27 +245,64 @@ test('a share whose limit is used up is read when it may go on', async () => {
 
 test('rows behind many of a blocked key are found', async () => {
   const store = new Rows()
+  store.add(USED_UP)
   for (let n = 0; n < 100; n++) store.add('1["a"]', 'blocked')
   store.parked.add('blocked')
   for (let n = 0; n < 3; n++) store.add('1["a"]')
-  const hub = start(store)
+  const hub = start(store, roomOf)
   await turn()
-  assert.deepEqual(hub.given, [101, 102, 103])
+  assert.deepEqual(hub.given, [102, 103, 104])
   hub.reader.end()
 })
 
 test('the next of a key is read when the one before has settled, whosever it is', async () => {
   const store = new Rows()
+  store.add(USED_UP)
   for (const share of ['a', 'b', 'c']) store.add(`1["${share}"]`, 'k')
-  const hub = start(store)
-  for (const n of [1, 2, 3]) {
+  const hub = start(store, roomOf)
+  for (const n of [2, 3, 4]) {
     await turn()
     assert.equal(hub.given.at(-1), n)
     hub.end(0)
     await turn()
     hub.settle()
   }
-  assert.deepEqual(hub.given, [1, 2, 3])
+  assert.deepEqual(hub.given, [2, 3, 4])
+  hub.reader.end()
+})
+
+test('rows are read in their order while there is room for all, and again when turns have made room', async () => {
+  const store = new Rows()
+  const readShares = store.readShares.bind(store)
+  let byTurns = 0
+  store.readShares = (group, asks) => {
+    byTurns++
+    return readShares(group, asks)
+  }
+  const hub = start(store)
+  const comes = async (): Promise<void> => {
+    for (const share of ['a', 'b']) store.add(`1["${share}"]`, 'k')
+    hub.reader.rang('some')
+    await turn()
+  }
+  const ends = async (): Promise<void> => {
+    while (hub.inHub.length > 0) hub.end(0)
+    while (hub.settling.length > 0) hub.settle()
+    await turn()
+  }
+  await comes()
+  assert.deepEqual(hub.given, [1, 2])
+  assert.equal(byTurns, 0)
+  for (let n = 0; n < 2000; n++) store.add('1["a"]')
+  await comes()
+  assert.ok(byTurns > 0)
+  assert.ok(hub.inHub.length < 1000, `${hub.inHub.length} of one are in the hub`)
+  while (store.rows.length > 0) await ends()
+  await comes()
+  byTurns = 0
+  await comes()
+  assert.equal(byTurns, 0)
+  assert.deepEqual(hub.given.slice(-4), [2005, 2006, 2007, 2008])
   hub.reader.end()
 })
 
@@ -320,13 +368,14 @@ test('each priority goes first in some of the pages of a round', () => {
 
 test('many rows of one key hold up no other key of their share, also while one of them is handled', async () => {
   const store = new Rows()
+  store.add(USED_UP)
   for (let n = 0; n < 100; n++) store.add('1["a"]', 'busy')
-  const hub = start(store)
+  const hub = start(store, roomOf)
   await turn()
-  assert.deepEqual(hub.given, [1])
+  assert.deepEqual(hub.given, [2])
   store.add('1["a"]', 'other')
   hub.reader.rang('some')
   await until(() => hub.given.length === 2, 'the other one')
-  assert.deepEqual(hub.given, [1, 101])
+  assert.deepEqual(hub.given, [2, 102])
   hub.reader.end()
 })
