@@ -3,11 +3,11 @@ import { Owner } from '../child.ts'
 import { measureCancels } from '../work/cancels.ts'
 import { measureCosts } from '../work/costs.ts'
 import { measureFollowers } from '../work/followers.ts'
+import { measureLists } from '../work/lists.ts'
 import { openStage, type Stage } from '../work/stage.ts'
 import { measureTurns } from '../work/turns.ts'
 
-/** The list of a queue with a million waiting events belongs here, too. */
-const PARTS = [measureCosts, measureTurns, measureCancels, measureFollowers] as const
+const PARTS = [measureCosts, measureTurns, measureCancels, measureFollowers, measureLists] as const
 
 export const work: BenchCase = {
   name: 'work',
