@@ -11,6 +11,7 @@ import { Lease, RENEW_MS } from './lease.ts'
 import type { Processes } from './process-identity.ts'
 import type { Reader } from './reader.ts'
 import { ServerStore } from './server-store.ts'
+import { SHARES_COUNTED } from './share-rows.ts'
 import { Slots, type SlotsParts } from './slots.ts'
 import type { StoredCancels } from './stored-cancels.ts'
 
@@ -85,7 +86,13 @@ export class Membership {
     this.#parts = parts
     const member = (): number => this.lease.id
     this.lease = new Lease({ database, clock, memory, replica, processes })
-    this.slots = new Slots({ ...parts.slots, database, member, onReleased: () => this.doorbell.members() })
+    this.slots = new Slots({
+      ...parts.slots,
+      database,
+      member,
+      sharesOf: async (tx, group) => (await this.store.nextShares(group, ['', '', ''], SHARES_COUNTED, tx)).flat(),
+      onReleased: () => this.doorbell.members(),
+    })
     this.#horizon = new Horizon(database, clock)
     this.store = new ServerStore({
       database,

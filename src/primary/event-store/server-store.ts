@@ -11,17 +11,9 @@ import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { StoreMemory } from '../../transport/memory/store-memory.ts'
 import type { GroupKind } from '../../transport/store-changes.ts'
 import { HORIZON, type Horizon } from './horizon.ts'
+import { IS_HEAD, SHARE_WINDOW } from './share-rows.ts'
 import type { OwnedSlot, Slots } from './slots.ts'
-import {
-  type ClockJump,
-  deliveryOf,
-  IS_HEAD,
-  type MovedRow,
-  SHARE_WINDOW,
-  SqlStore,
-  type StoredGroup,
-  type Tried,
-} from './sql-store.ts'
+import { type ClockJump, deliveryOf, type MovedRow, SqlStore, type StoredGroup, type Tried } from './sql-store.ts'
 import type { GroupPage, Page } from './store.ts'
 import type { ShareAsk } from './turns.ts'
 
@@ -223,9 +215,14 @@ export class ServerStore extends SqlStore {
     })
   }
 
-  override async nextShares(group: number, after: readonly string[], limit: number): Promise<string[][]> {
+  override async nextShares(
+    group: number,
+    after: readonly string[],
+    limit: number,
+    db: Pick<Queryable, 'query'> = this.database,
+  ): Promise<string[][]> {
     const params = [group, ...after.map((last, n) => (last === '' ? String(n) : last)), limit]
-    const rows = await this.database.query<{ n: number; share: string }>(NEXT_SHARES, params)
+    const rows = await db.query<{ n: number; share: string }>(NEXT_SHARES, params)
     return after.map((_, n) => rows.flatMap((row) => (Number(row.n) === n ? [row.share] : [])))
   }
 

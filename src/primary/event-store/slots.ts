@@ -1,8 +1,10 @@
 // The slots this process owns: only the owner reads and changes the rows of a slot.
+import type { Queryable } from '../../contracts/db.ts'
 import { ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import { arrayOf } from '../../runtime/event-store/server-changes.ts'
 import { SLOTS } from '../../runtime/event-store/server-tables.ts'
 import type { Group } from './cursor.ts'
+import { raiseOfShares } from './share-rows.ts'
 
 /**
  * ```
@@ -52,6 +54,8 @@ export interface SlotsParts {
   /** Maximum number of rows of a slot that may have killed its owner, and of them of one key. */
   suspects: number
   suspectsOfKey: number
+  /** The first shares of a group. */
+  sharesOf: (tx: Queryable, group: number) => Promise<readonly string[]>
   /** Called when slots of a group were taken. @param parked their blocked keys, as they are stored */
   onTaken: (slots: readonly OwnedSlot[], parked: readonly ParkedInSlot[]) => void
   /** Called when nothing more of the slot may begin. */
@@ -83,7 +87,7 @@ const SUSPECT = `UPDATE heddle_delivery AS d SET crashes = d.crashes + 1
         AND (SELECT o.seq FROM heddle_delivery AS o WHERE o.grp = t.grp AND o.key = f.key AND o.due_ms = 0 AND coalesce(o.place, o.seq) < f.place
           ORDER BY coalesce(o.place, o.seq) LIMIT 1 OFFSET $4::int) IS NULL)
       ORDER BY f.place LIMIT $3::int) AS first
-  WHERE d.seq = first.seq`
+  WHERE d.seq = first.seq RETURNING d.seq, d.grp`
 const PARKED = `SELECT p.grp, p.slot, p.key, p.dead_letter, d.place FROM heddle_parked AS p JOIN heddle_dead AS d ON d.id = p.dead_letter
   JOIN unnest($1::int[], $2::int[]) AS t (grp, slot) ON p.grp = t.grp AND p.slot = t.slot`
 /** Slots to release: their TAKE was committed without an answer, and they are assigned elsewhere. */
@@ -251,7 +255,17 @@ export class Slots {
       ])
       const crashed = slots.filter((row) => row.member !== null && Number(row.member) !== me)
       if (crashed.length === 0) return slots
-      await tx.execute(SUSPECT, [...listsOf(crashed), suspects, suspectsOfKey - 1])
+      const { rows: counted } = await tx.execute<{ seq: number; grp: number }>(SUSPECT, [
+        ...listsOf(crashed),
+        suspects,
+        suspectsOfKey - 1,
+      ])
+      for (const group of new Set(crashed.map(({ grp }) => Number(grp)))) {
+        const of = <T extends { grp: number }>(rows: readonly T[]) => rows.filter(({ grp }) => Number(grp) === group)
+        const seqs = of(counted).map(({ seq }) => Number(seq))
+        const numbers = of(crashed).map(({ slot }) => Number(slot))
+        await raiseOfShares(tx, 'postgres', group, await this.#parts.sharesOf(tx, group), seqs, suspects, numbers)
+      }
       return slots
     })
     const owned = taken.map(

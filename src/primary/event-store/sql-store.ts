@@ -16,6 +16,7 @@ import { deleteReplaced, IF_ALONE, UNIQUE_OF_GROUP, uniqueIn } from '../../runti
 import { bytesOf, type EventFrame } from '../../transport/frames/event-frame.ts'
 import type { StoreMemory } from '../../transport/memory/store-memory.ts'
 import type { GroupKind, GroupRow } from '../../transport/store-changes.ts'
+import { IS_HEAD, raiseOfShares, SHARE_WINDOW, SHARES_COUNTED } from './share-rows.ts'
 import type { OwnedSlot } from './slots.ts'
 import type { DeliveryStore, GroupPage, MalformedRow, Page, StoredDelivery } from './store.ts'
 import type { ShareAsk } from './turns.ts'
@@ -27,13 +28,7 @@ export const COLUMNS =
   'seq, coalesce(place, seq) AS place, thread, event_id AS id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes, uniq, share'
 /** With `+`: otherwise SQLite would compile a statement anew for each value of a limit, or of a column outside of ORDER BY. */
 const GROUP = `SELECT ${COLUMNS} FROM heddle_delivery WHERE grp = +$1 AND ${PLACE} > $2 AND ${PLACE} < ${LAST_PLACE} AND due_ms = 0 ORDER BY ${PLACE} LIMIT +$3`
-/** The first row of its key, which no dead letter blocks. */
-export const IS_HEAD = `(key IS NULL OR (NOT EXISTS (SELECT 1 FROM heddle_delivery AS o WHERE o.grp = heddle_delivery.grp AND o.key = heddle_delivery.key
-    AND o.due_ms = 0 AND coalesce(o.place, o.seq) < coalesce(heddle_delivery.place, heddle_delivery.seq))
-  AND NOT EXISTS (SELECT 1 FROM heddle_parked AS p WHERE p.grp = heddle_delivery.grp AND p.key = heddle_delivery.key)))`
 const UNSHARED_GROUP = GROUP.replace('AND due_ms = 0', `AND due_ms = 0 AND share IS NULL AND ${IS_HEAD}`)
-/** Rows of a share that are looked at together. */
-export const SHARE_WINDOW = 1024
 /** The first share between $2 and $3, exclusive, by the index alone. */
 const NEXT_SHARE = `SELECT share FROM heddle_delivery WHERE grp = +$1 AND share > $2 || '' AND share < $3 || '' AND due_ms = 0 ORDER BY share LIMIT 1`
 /** The subquery keeps its order: SQLite does not merge it, because of its limit. */
@@ -58,7 +53,7 @@ const RAISE_CRASHES = `UPDATE heddle_delivery SET crashes = crashes + 1 WHERE se
     NOT EXISTS (SELECT 1 FROM heddle_parked AS p WHERE p.grp = $1 AND p.key = d.key)
     AND (SELECT 1 FROM heddle_delivery AS o WHERE o.grp = $1 AND o.key = d.key AND o.due_ms = 0 AND coalesce(o.place, o.seq) < coalesce(d.place, d.seq)
       ORDER BY coalesce(o.place, o.seq) LIMIT 1 OFFSET +$3) IS NULL))
-  ORDER BY coalesce(d.place, d.seq) LIMIT +$2)`
+  ORDER BY coalesce(d.place, d.seq) LIMIT +$2) RETURNING seq`
 
 export interface MovedRow {
   seq: number
@@ -126,13 +121,19 @@ export class SqlStore implements DeliveryStore {
     return { rows: await this.#read(UNSHARED_GROUP, [group, after, limit]), readTo }
   }
 
-  async nextShares(group: number, after: readonly string[], limit: number): Promise<string[][]> {
+  /** @param db a transaction, or the database */
+  async nextShares(
+    group: number,
+    after: readonly string[],
+    limit: number,
+    db: Pick<Queryable, 'query' | 'queryOne'> = this.database,
+  ): Promise<string[][]> {
     const shares: string[][] = []
     for (const [n, last] of after.entries()) {
       const found: string[] = []
       while (found.length < limit) {
         const from = found.at(-1) ?? (last === '' ? String(n) : last)
-        const row = await this.database.queryOne<{ share: string }>(NEXT_SHARE, [group, from, String(n + 1)])
+        const row = await db.queryOne<{ share: string }>(NEXT_SHARE, [group, from, String(n + 1)])
         if (row === null) break
         found.push(row.share)
       }
@@ -207,8 +208,12 @@ export class SqlStore implements DeliveryStore {
   noteStart(page: number, ofKey: number): Promise<void> {
     return ownTransaction(this.database, async (tx) => {
       if ((await tx.queryOne('SELECT 1 AS found FROM heddle_log WHERE name = $1', [IN_USE])) !== null) {
-        for (const { id } of await tx.query<{ id: number }>(RECENT_GROUPS))
-          await tx.execute(RAISE_CRASHES, [id, page, ofKey - 1])
+        for (const { id } of await tx.query<{ id: number }>(RECENT_GROUPS)) {
+          const { rows } = await tx.execute<{ seq: number }>(RAISE_CRASHES, [id, page, ofKey - 1])
+          const counted = rows.map(({ seq }) => Number(seq))
+          const shares = await this.nextShares(id, ['', '', ''], SHARES_COUNTED, tx)
+          await raiseOfShares(tx, 'sqlite', id, shares.flat(), counted, page)
+        }
       } else await tx.execute('INSERT INTO heddle_log (name, value) VALUES ($1, 1)', [IN_USE])
     })
   }

@@ -57,6 +57,25 @@ testOn('a process is known to have died of what it had behind the rows of blocke
   ])
 })
 
+testOn('where shares take turns, a process is known to have died of the first of any share', async (store) => {
+  const first = await store.start({ ...DATABASE, HOLD: 'fail shipping' })
+  await kill(first)
+  const insert = (count: number, share: string) =>
+    store.rows(
+      `INSERT INTO heddle_delivery (${COLUMNS}, share) WITH RECURSIVE n (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM n WHERE n < ${count})
+       SELECT (${PARKED_GROUP}), 1, 'evt_' || n, 'order.shipped', '${ENVELOPE}', '{"id":"some"}', '${share}' FROM n`,
+    )
+  await insert(3000, '1["large"]')
+  await insert(1, '1["small"]')
+  const second = await store.start({ ...DATABASE, HOLD: 'no shipping' })
+  await kill(second)
+  const counted = 'SELECT share, count(*) AS count, max(crashes) AS most FROM heddle_delivery WHERE crashes > 0'
+  assert.deepEqual(await store.rows(`${counted} GROUP BY share ORDER BY share`), [
+    { share: '1["large"]', count: 1024, most: 1 },
+    { share: '1["small"]', count: 1, most: 1 },
+  ])
+})
+
 /** Rows that somebody else has written. */
 const FOREIGN: Record<string, string> = {
   'a place that is no number': "place) VALUES (%, 'behind')",

@@ -28,17 +28,21 @@ async function takeover(t: TestContext) {
     'INSERT INTO heddle_slot (grp, slot, member, epoch) SELECT 1, generate_series(0, 15), $1::bigint, 3',
     [DEAD],
   )
-  const insert = (count: number, key: string | null): Promise<unknown> =>
+  const insert = (count: number, key: string | null, share: string | null = null): Promise<unknown> =>
     db.execute(
-      `INSERT INTO heddle_delivery (grp, slot, thread, event_id, event, envelope, payload, key)
-       SELECT 1, ${key === null ? '0' : slotOf('$1::text')}, 1, 'evt_' || n, 'order.taken', '', '{}', $1::text FROM generate_series(1, $2::int) AS n`,
-      [key, count],
+      `INSERT INTO heddle_delivery (grp, slot, thread, event_id, event, envelope, payload, key, share)
+       SELECT 1, ${key === null ? '0' : slotOf('$1::text')}, 1, 'evt_' || n, 'order.taken', '', '{}', $1::text, $3::text FROM generate_series(1, $2::int) AS n`,
+      [key, count, share],
     )
   const slots = new Slots({
     database: () => db,
     member: () => ME,
     suspects: SUSPECTS,
     suspectsOfKey: OF_KEY,
+    sharesOf: async () =>
+      (await db.query<{ share: string }>('SELECT DISTINCT share FROM heddle_delivery WHERE share IS NOT NULL')).map(
+        ({ share }) => share,
+      ),
     onTaken: () => {},
     onDraining: () => {},
     onGone: () => {},
@@ -72,6 +76,31 @@ test('takeover: rows of blocked keys and rows far behind in their keys are no su
     [
       ['long', OF_KEY, OF_KEY],
       [null, 3, 3],
+    ],
+  )
+})
+
+test('takeover: where shares take turns, the first rows of each are suspects, each once', async (t) => {
+  const server = await takeover(t)
+  if (server === null) return
+  const { db, insert, take } = server
+  await insert(2 * SUSPECTS, null, '1["large"]')
+  for (const small of ['a', 'b', 'c']) await insert(SUSPECTS, null, `1["${small}"]`)
+  await db.execute('UPDATE heddle_slot SET member = $1 WHERE slot = 1', [ME])
+  await db.execute('UPDATE heddle_delivery SET slot = 1 WHERE share = \'1["c"]\'')
+  await take()
+  const rows = await db.query<{ share: string; crashes: number; count: number; last: number }>(
+    `SELECT share, crashes, count(*) AS count, max(n) AS last FROM
+       (SELECT share, crashes, row_number() OVER (PARTITION BY share ORDER BY seq) AS n FROM heddle_delivery) AS d
+     WHERE crashes > 0 GROUP BY share, crashes ORDER BY share`,
+  )
+  assert.deepEqual(
+    rows.map(({ share, crashes, count, last }) => [share, crashes, Number(count), Number(last)]),
+    [
+      ['1["a"]', 1, SUSPECTS / 4, SUSPECTS / 4],
+      ['1["b"]', 1, SUSPECTS / 4, SUSPECTS / 4],
+      // The first of the slot.
+      ['1["large"]', 1, SUSPECTS, SUSPECTS],
     ],
   )
 })

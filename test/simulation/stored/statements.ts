@@ -35,6 +35,8 @@ const RULES: readonly (readonly [RegExp, string | ((...found: string[]) => strin
     /CROSS JOIN LATERAL \(\s*SELECT [\w, ]+ FROM heddle_delivery WHERE (.*?)\) AS (\w+)/gs,
     'JOIN heddle_delivery AS $2 ON $2.seq IN (SELECT seq FROM heddle_delivery WHERE $1)',
   ],
+  // There the columns of the changed table alone are returned.
+  [/RETURNING d\.(\w+), d\.(\w+)/g, 'RETURNING $1, $2'],
   [/::[a-z]+(?:\[\])?/g, ''],
   [/CAST\(extract\(epoch FROM clock_timestamp\(\)\) \* 1000 AS BIGINT\)/g, 'clock_timestamp()'],
   [/clock_timestamp\(\) \+ interval '(\d+) s'/g, 'clock_timestamp() + $1000'],
