@@ -1,12 +1,14 @@
 // Reads the deliveries of each group in order, and gives the hub as many as it has room for.
+import type { Awaitable } from '../../contracts/common.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { type Clock, nextTurn, pause } from '../../core/schedule/clock.ts'
 import { until } from '../../core/schedule/waiting.ts'
 import { keyColumnOf } from '../../runtime/event-store/event-columns.ts'
 import { HUB_MAX_PENDING_BYTES } from '../events/queue-budget.ts'
 import { Cursor, type Group, type Key, type KeyState, type Parked, type RowInHand } from './cursor.ts'
+import { isByTurns, ShareReader } from './share-reader.ts'
 import { type DeliveryStore, isMalformed, type MalformedRow, type Page, type StoredDelivery } from './store.ts'
-import { PASS_EVERY_MS, SHARES_MAX, type ShareAsk, type Turns } from './turns.ts'
+import type { Turns } from './turns.ts'
 
 /** Rows of one page. The primary has requests to serve between two. */
 const PAGE_ROWS = 128
@@ -110,11 +112,25 @@ export class Reader {
   /** closed ──► idle ◄─► reading; each ──► ended */
   #state: 'closed' | 'idle' | 'reading' | 'ended' = 'closed'
   #isFailing = false
+  readonly #shares: ShareReader
   /** Suspects, run one after another. */
   readonly #trials: Trial[] = []
 
   constructor(parts: ReaderParts) {
     this.#parts = parts
+    this.#shares = new ShareReader({
+      ...parts,
+      pageRows: parts.pageRows ?? PAGE_ROWS,
+      roomOfShare: (group, share) => parts.roomOfShare?.(group, share) ?? GROUP_MAX,
+      read: (page) => this.#readPage(page),
+      isReading: (cursor) => this.#state === 'reading' && this.#isHere(cursor),
+      isTaken: (row) => this.#isTaken(row),
+      hasRoom: (cursor, row) => this.#roomOf(cursor) > 0 && this.#hasBytes(cursor, row),
+      give: (cursor, row) => this.#give(cursor, row),
+      ready: (cursor) => this.#ready(cursor),
+      tryAlone: (cursor, row) => this.#try(cursor, row),
+      given: () => this.load.deliveries,
+    })
   }
 
   /** Starts reading. */
@@ -366,7 +382,7 @@ export class Reader {
     await this.#takesTurns(cursor)
     const turns = isByTurns(cursor) ? cursor.turns : null
     if (turns !== null && !turns.isRead) {
-      rows = await this.#readShares(cursor, turns, room)
+      rows = await this.#shares.read(cursor, turns, room)
       if (cursor.state !== ('behind' as Cursor['state'])) return rows
       // Rows without a share are older.
       if (turns.isUnsharedRead) {
@@ -412,113 +428,12 @@ export class Reader {
     return true
   }
 
-  /** One turn of some shares. @returns the number of rows given */
-  async #readShares(cursor: Cursor, turns: Turns, room: number): Promise<number> {
-    const { store, roomOfShare } = this.#parts
-    const { group } = cursor
-    const before = this.load.deliveries
-    const roomOf = (share: string): number => roomOfShare?.(group, share) ?? GROUP_MAX
-    await this.#readKeys(cursor, turns, (share) => Math.min(room, roomOf(share)) - turns.inHubOf(share))
-    if (cursor.state !== 'behind') return this.load.deliveries - before
-    const isRound = turns.isRoundNext
-    if (isRound) turns.turns()
-    const { shares, after } = isRound
-      ? { shares: await store.nextShares(group.id, turns.after, SHARES_MAX), after: undefined }
-      : turns.takeNamed()
-    const pageRows = Math.min(room, this.#parts.pageRows ?? PAGE_ROWS)
-    const asks = turns.asks(shares, room, pageRows, roomOf, after)
+  /** Reads a page whose rows are then given. */
+  async #readPage(read: () => Awaitable<Page>): Promise<Page> {
     const readMs = this.#startPage()
-    const page = asks.length === 0 ? [] : await store.readShares(group.id, asks)
+    const page = await read()
     this.readMs = readMs
-    const beforePage = this.load.deliveries
-    const { unread, suspect } = this.#takeShared(cursor, page)
-    const given = this.load.deliveries - beforePage
-    if (isRound) turns.turned(shares, unread, given)
-    else for (const share of unread) turns.mayGoOn(share)
-    if (suspect !== null) this.#try(cursor, suspect)
-    const found = new Map<string, number>()
-    for (const row of page) if (!isMalformed(row)) found.set(row.event.shares, (found.get(row.event.shares) ?? 0) + 1)
-    if (suspect !== null || unread.size > 0 || asks.some(({ share, limit }) => found.get(share) === limit))
-      turns.leftOut()
-    if (suspect === null) for (const ask of asks) if (!found.has(ask.share)) await this.#pass(cursor, turns, ask)
-    return this.load.deliveries - before
-  }
-
-  /** None of the rows that were looked at may be read: those behind may. */
-  async #pass(cursor: Cursor, turns: Turns, ask: ShareAsk): Promise<void> {
-    const { store, clock } = this.#parts
-    const { share } = ask
-    if (ask.after === 0 && !turns.mayPass(share, clock.steadyMs())) {
-      if (turns.passesLater.size === 0) this.#passLater(cursor, turns)
-      turns.passesLater.add(share)
-      return
-    }
-    const upTo = await store.passShare(cursor.group.id, ask)
-    if (upTo > 0 || ask.after > 0) turns.passed(share, upTo, clock.steadyMs())
-  }
-
-  #passLater(cursor: Cursor, turns: Turns): void {
-    const timer = this.#parts.clock.after(PASS_EVERY_MS, () => {
-      for (const share of turns.passesLater) turns.mayGoOn(share)
-      turns.passesLater.clear()
-      this.#ready(cursor)
-    })
-    timer.unref()
-  }
-
-  /** Rows of some keys have settled: the next ones may be read, whatever their shares. */
-  async #readKeys(cursor: Cursor, turns: Turns, roomOf: (share: string) => number): Promise<void> {
-    const { store } = this.#parts
-    const { id } = cursor.group
-    const keys = turns.takeKeys()
-    if (keys.length === 0) return
-    let firsts: Awaited<ReturnType<DeliveryStore['sharesOfKeys']>>
-    try {
-      firsts = await store.sharesOfKeys(id, keys)
-    } catch (error) {
-      for (const key of keys) turns.keyMayGoOn(key)
-      throw error
-    }
-    for (const { key, share } of firsts) {
-      // It is asked for when there is room.
-      if (share !== '' && roomOf(share) <= 0) turns.mayGoOn(share)
-      else if (cursor.state !== 'behind') turns.keyMayGoOn(key)
-      else {
-        const readMs = this.#startPage()
-        const page = await store.readKey(id, keyColumnOf(key)!, 0, 1)
-        this.readMs = readMs
-        const { unread, suspect } = this.#takeShared(cursor, page)
-        if (unread.size > 0) turns.keyMayGoOn(key)
-        if (suspect !== null) this.#try(cursor, suspect)
-      }
-    }
-  }
-
-  /** @returns the shares of rows that there is no room for, and a row that runs alone, if one is next */
-  #takeShared(cursor: Cursor, page: Page): { unread: Set<string>; suspect: StoredDelivery | null } {
-    const unread = new Set<string>()
-    for (const row of page) {
-      if (this.#state !== 'reading' || !this.#isHere(cursor)) break
-      if (this.#isTaken(row)) continue
-      if (isMalformed(row)) {
-        this.#parts.onMalformed(row)
-        continue
-      }
-      const { key, payload, shares } = row.event
-      if (row.waits === true || (key !== null && cursor.keys.get(key)?.state === 'parked')) continue
-      if (key !== null && (cursor.keys.get(key)?.inHand ?? 0) > 0) continue
-      if (this.#parts.isSuspect(row)) {
-        // Else the many suspects of one share would go before all others.
-        for (const other of page)
-          if (!isMalformed(other) && other.event.shares !== shares) unread.add(other.event.shares)
-        return { unread, suspect: row }
-      }
-      if (this.#roomOf(cursor) === 0 || (cursor.inHand > 0 && this.load.bytes + payload.length > MAX_BYTES)) {
-        cursor.state = 'full'
-        unread.add(shares)
-      } else this.#give(cursor, row)
-    }
-    return { unread, suspect: null }
+    return page
   }
 
   /** Rows that have left the hand before are in the page only if they came back. @returns the time, by the steady clock */
@@ -589,9 +504,7 @@ export class Reader {
         if (of !== undefined) return { taken: n, suspect: null }
       } else if (of !== undefined || this.#mayPass(cursor, row)) {
         if (this.#parts.isSuspect(row)) return { taken: n, suspect: row }
-        // At least one row: rows in hand make room when they end.
-        if (cursor.inHand > 0 && this.load.bytes + row.event.payload.length > MAX_BYTES)
-          return { taken: n, suspect: null }
+        if (!this.#hasBytes(cursor, row)) return { taken: n, suspect: null }
         if (of === undefined && !this.#hasRoomOf(cursor, row)) {
           cursor.turns!.begin()
           return { taken: n, suspect: null }
@@ -600,6 +513,11 @@ export class Reader {
       }
     }
     return { taken: page.length, suspect: null }
+  }
+
+  /** At least one row: rows in hand make room when they end. */
+  #hasBytes({ inHand }: Cursor, { event: { payload } }: StoredDelivery): boolean {
+    return inHand === 0 || this.load.bytes + payload.length <= MAX_BYTES
   }
 
   /** False for a row of a share that has to take turns. */
@@ -761,11 +679,6 @@ export class Reader {
     for (const cursor of this.#cursors.values())
       for (const { deadLetters } of cursor.parked) for (const deadLetter of deadLetters) yield { cursor, deadLetter }
   }
-}
-
-/** True while the shares of its rows take turns, and their order is not that of the group. */
-function isByTurns(cursor: Cursor): cursor is Cursor & { turns: Turns } {
-  return cursor.turns !== null && !cursor.turns.isInOrder
 }
 
 function bytesOf(page: Page): number {

@@ -113,7 +113,7 @@ export const STORED_PLANTED: readonly Planted[] = [
   },
   {
     what: 'rows of a share are read before older ones of their keys',
-    file: 'sql-store.ts',
+    file: 'share-rows.ts',
     text: 'AND o.due_ms = 0 AND coalesce(o.place, o.seq) < coalesce(heddle_delivery.place, heddle_delivery.seq))',
     instead: 'AND o.due_ms < 0)',
   },
