@@ -23,6 +23,8 @@ export interface PermitLimit {
 
 /** Parts of `perMs`: what was begun in one of them counts until all of it is `perMs` ago, so a limit is used up to a twentieth less. */
 const PARTS = 20
+/** It counts so much longer, at most one part: handlers begin a little later than they are let, milliseconds. */
+const LATE_MS = 50
 
 /** What was begun lately: until when it counts, and how many. Times are milliseconds since any time; the earliest comes first. */
 export type RateState = [untilMs: number, begun: number][]
@@ -32,7 +34,7 @@ const partOf = ({ perMs }: RateLimit): number => Math.max(1, Math.ceil(perMs / P
 /** What is begun now counts until then. */
 function untilOf(limit: RateLimit, nowMs: number): number {
   const partMs = partOf(limit)
-  return (Math.floor(nowMs / partMs) + 1) * partMs + limit.perMs
+  return (Math.floor(nowMs / partMs) + 1) * partMs + limit.perMs + Math.min(partMs, LATE_MS)
 }
 
 /** @returns how many may begin now, and if none may, how long to wait, milliseconds */
@@ -53,7 +55,7 @@ export function putDown(state: RateState, limit: RateLimit, nowMs: number, begun
   else state.push([untilMs, begun])
 }
 
-/** What is left of a limit, counted once in each part of `perMs`: in a part nothing ends to count. */
+/** What is left of a limit, counted once in each part of `perMs`: what ends to count within it is seen when nothing is left. */
 export class RateAllowance {
   readonly state: RateState = []
   #untilMs = 0

@@ -22,14 +22,15 @@ const most = (begun: readonly number[], withinMs: number): number =>
   Math.max(...begun.map((from) => begun.filter((ms) => ms >= from && ms < from + withinMs).length))
 
 for (const [stepMs, least] of [
-  [1, 57],
-  [7, 57],
-  [49, 57],
+  [1, 55],
+  [7, 55],
+  [49, 55],
   [250, 48],
 ] as const)
   test(`five a second are five in any second, and ${least} in twelve if asked every ${stepMs} ms`, () => {
     const begun = begunBy([{ name: 'a', max: 5, perMs: 1000 }], stepMs, 12_000, () => 5)
-    assert.equal(most(begun, 1000), 5)
+    // A twentieth longer than it must: between the count and the handler's begin there is a way.
+    assert.equal(most(begun, 1050), 5)
     assert.ok(begun.length >= least, `${begun.length}`)
   })
 
@@ -52,6 +53,6 @@ test('a longer limit, or a clock that was ahead, blocks nobody', () => {
   const state: RateState = [[1e15, 5]]
   const { granted, waitMs } = grantOf(new Map([[limit, state]]), 0, 1)
   assert.equal(granted, 0)
-  assert.ok(waitMs <= 1050)
+  assert.ok(waitMs <= 1100)
   assert.equal(grantOf(new Map([[limit, state]]), waitMs, 5).granted, 5)
 })
