@@ -57,6 +57,11 @@ export interface FollowedEvent {
   state: 'waiting' | 'running' | 'done' | 'dead' | 'cancelled'
   /** Number of the attempt that runs, or comes next. */
   attempt: number
+  /**
+   * Once it has reported: a number that grows each time a handler begins anew and reports, in another attempt or in the same one after a crash. Chunks
+   * of a lower `run` no longer count.
+   */
+  run?: number
   /** When waiting: how many go before it, up to 1,000; null: more. */
   place?: number | null
   /** When waiting for a time, ISO 8601 UTC. */

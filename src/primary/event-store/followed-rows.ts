@@ -38,6 +38,7 @@ interface ReportRow {
   event_id: string
   grp: string
   attempt: number
+  generation: number
   progress: string
   result: string | null
   last_n: number
@@ -70,7 +71,7 @@ export async function readFollowed(db: StoreDatabase, ids: readonly string[]): P
     params,
   )
   const reports = await db.query<ReportRow & Record<string, never>>(
-    `SELECT event_id, grp, attempt, progress, result, last_n, outcome, ${appClockMs(db.dialect)} - at_ms AS age_ms FROM heddle_report WHERE event_id IN (${list})`,
+    `SELECT event_id, grp, attempt, generation, progress, result, last_n, outcome, ${appClockMs(db.dialect)} - at_ms AS age_ms FROM heddle_report WHERE event_id IN (${list})`,
     params,
   )
   const dead = await db.query<DeadRow & Record<string, never>>(
@@ -102,13 +103,15 @@ export async function readFollowed(db: StoreDatabase, ids: readonly string[]): P
   return { subscribers: found, meant }
 }
 
-function ofReport({ grp, attempt, progress, result, last_n, outcome, age_ms }: ReportRow): Subscriber {
+function ofReport({ grp, attempt, generation, progress, result, last_n, outcome, age_ms }: ReportRow): Subscriber {
   // Without a row, and without an end: something else than the event store carries it, or it was deleted.
   const state = outcome ?? (Number(age_ms) < SILENT_MS ? 'running' : 'cancelled')
   return {
     subscriber: grp,
     state,
     attempt: Number(attempt),
+    // Who takes it back counts once, and begins nothing.
+    run: Number(generation) - (outcome === 'cancelled' ? 1 : 0),
     ...progressIn(progress),
     ...(outcome === 'done' && result !== null ? { result: JSON.parse(result) as unknown } : {}),
     lastN: Number(last_n),

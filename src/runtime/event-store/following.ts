@@ -106,12 +106,20 @@ export class Following implements AsyncIterable<FollowedEvent>, EventStreamSourc
     }
     for (const [at, { lastN, ...each }] of subscribers.entries()) {
       const json = toJson(each)
+      const run = each.run === undefined ? {} : { run: each.run }
       const isNew = told.get(each.subscriber) !== json
       told.set(each.subscriber, json)
       // How it ends comes behind its last chunk.
       if (isNew && !isOver(each)) yield { id: idNow(false), ...each }
       for await (const chunk of this.#chunks(each.subscriber, lastN, cursor))
-        yield { id: idNow(false), subscriber: each.subscriber, state: 'running', attempt: each.attempt, ...chunk }
+        yield {
+          id: idNow(false),
+          subscriber: each.subscriber,
+          state: 'running',
+          attempt: each.attempt,
+          ...run,
+          ...chunk,
+        }
       if (isNew && isOver(each)) yield { id: idNow(areAllOver && at === subscribers.length - 1), ...each }
     }
   }
@@ -125,6 +133,8 @@ export class Following implements AsyncIterable<FollowedEvent>, EventStreamSourc
     for (let after = cursor.get(subscriber) ?? 0; after < lastN && db !== null; ) {
       const page = await readChunks(db, this.#id, subscriber, after)
       for (const { n, chunk } of page) {
+        // It may be of the next run, of which the next state tells.
+        if (n > lastN) return
         const missed = n - after - 1
         after = n
         cursor.set(subscriber, n)

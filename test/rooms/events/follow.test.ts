@@ -52,6 +52,10 @@ class Watcher {
     return this.items.at(-1)
   }
 
+  get runs(): unknown[] {
+    return this.items.flatMap(({ chunk, run }) => (chunk === undefined ? [] : [run]))
+  }
+
   get chunks(): unknown[] {
     return this.items.flatMap(({ chunk }) => (chunk === undefined ? [] : [chunk]))
   }
@@ -116,6 +120,7 @@ for (const [where, startOf] of STORES) {
     const end = await twice.ended()
     assert.deepEqual([end.state, end.attempt, end.result], ['done', 2, { imported: 3 }])
     assert.deepEqual(twice.chunks.slice(-3), rowsOf(2, 1, 3))
+    assert.deepEqual(twice.runs.slice(-3), [2, 2, 2])
     const dead = await Watcher.on(t, heddle, await publish(heddle, 'import.wanted', { rows: 3, fails: true }))
     const failed = await dead.ended()
     assert.deepEqual([failed.state, failed.error, failed.attempt], ['dead', 'as wanted', 2])
@@ -124,7 +129,8 @@ for (const [where, startOf] of STORES) {
     const watcher = await Watcher.on(t, heddle, running)
     await until(() => watcher.chunks.length === 2, 'the handler')
     await heddle.post('/cancel', { id: running })
-    assert.equal((await watcher.ended()).state, 'cancelled')
+    const { state, run } = await watcher.ended()
+    assert.deepEqual([state, run], ['cancelled', 1])
   })
 
   test(`results are kept where the subscriber wants it, and nothing is known of what never was (${where})`, async (t) => {
@@ -176,4 +182,6 @@ test('another process tells the same, and goes on when the first is killed', asy
     watcher.chunks.slice(-10).map((chunk) => (chunk as { row: number }).row),
     rowsOf(0, 1, 10).map((each) => (each as { row: number }).row),
   )
+  // The attempt is the same, so only this tells that the rows begin anew.
+  assert.deepEqual(watcher.runs, [1, 1, ...Array(10).fill(2)])
 })
