@@ -260,6 +260,7 @@ export type FailureListener = (failure: DeliveryFailure) => void
 export interface DeliveryFailure {
   event: string
   event_id: string
+  /** Name of the plugin. `queues()` and `getDeliveries` have `<plugin>.<function>`. */
   subscriber: string
   error: string
   /** Of a delivery that is given up because its threads died, these attempts are counted, too. */
