@@ -154,7 +154,8 @@ export class FollowedEvents {
         state: outcome,
         attempt,
         lastN: 0,
-        ...(error === null ? {} : { error }),
+        // Other processes, and this one after a restart, have no message of an event that was taken back.
+        ...(error === null || outcome === 'cancelled' ? {} : { error }),
       })
     this.touched(id)
   }

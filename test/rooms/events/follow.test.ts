@@ -129,8 +129,8 @@ for (const [where, startOf] of STORES) {
     const watcher = await Watcher.on(t, heddle, running)
     await until(() => watcher.chunks.length === 2, 'the handler')
     await heddle.post('/cancel', { id: running })
-    const { state, run } = await watcher.ended()
-    assert.deepEqual([state, run], ['cancelled', 1])
+    const { state, run, error } = await watcher.ended()
+    assert.deepEqual([state, run, error], ['cancelled', 1, undefined])
   })
 
   test(`results are kept where the subscriber wants it, and nothing is known of what never was (${where})`, async (t) => {
