@@ -1,5 +1,6 @@
 // Reads the frames of the primary, and hands each to its part of the lane.
 import type { ErrorCode, WireError } from '../core/errors/catalogue.ts'
+import { machineMs } from '../core/schedule/clock.ts'
 import type { RequestServer } from '../runtime/endpoint/request-server.ts'
 import type { EventServer } from '../runtime/events/event-server.ts'
 import { readEvent } from '../transport/frames/event-frame.ts'
@@ -78,6 +79,8 @@ export function primaryInbox({ inbound, bulk }: LaneInit, outbox: Outbox, reader
   function onDelivery(id: number, at: number, length: number): void {
     if (isLeaving() || !events.isSound()) return giveBack(id)
     const frame = readEvent(inbox, at, length, 'text')
+    // Its limit has let it begin, and no longer counts it.
+    if (frame.beginBy !== 0 && machineMs() > frame.beginBy) return giveBack(id)
     acknowledgements.begin(id, frame)
     events.handle(id, frame, acknowledgements)
   }

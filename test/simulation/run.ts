@@ -224,6 +224,7 @@ export class Run {
       seq: 0,
       subscriber: 0,
       attempt: 0,
+      beginBy: 0,
       payload: `{"n":${this.#events}}`,
     }
     if (this.isFaulty && draw.is(plan.rates.poison)) this.#poison.add(id)

@@ -148,6 +148,7 @@ export const nextTurn = (clock: Clock): Promise<void> => new Promise((resolve) =
 /** The clock of this thread, for what runs with each request: V8 looks the global up anew at each use. */
 export const clock = performance
 const ORIGIN_MS = clock.timeOrigin
+const { hrtime } = process
 
 /**
  * Milliseconds since the epoch, by a clock that nobody sets: what is measured or limited with it does not notice when the system's clock
@@ -161,6 +162,12 @@ export function steadyMs(): number {
 /** Milliseconds by `steadyMs`, and by how much a test has moved the time. */
 export function appMs(): number {
   return steadyMs() + movedMs()
+}
+
+/** Milliseconds since any time, by one clock of all threads of a machine, which nobody sets. */
+export function machineMs(): number {
+  const [seconds, nanoseconds] = hrtime()
+  return seconds * 1000 + nanoseconds / 1_000_000
 }
 
 /** The same as `steadyMs` with fractions. */

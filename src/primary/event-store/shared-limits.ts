@@ -2,7 +2,7 @@
 import { movedMs } from '../../core/schedule/moved-time.ts'
 import { CLOCK_MS, ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import { type Ask, type Grant, grantOf } from '../events/rate-limits.ts'
-import type { RateLimit, RateState } from '../events/rate-window.ts'
+import { LATE_MAX_MS, type RateLimit, type RateState } from '../events/rate-window.ts'
 
 const NOW = CLOCK_MS.postgres
 const MAKE = `INSERT INTO heddle_limit (name, state, until_ms) SELECT value, '[]', ${NOW} FROM json_array_elements_text($1::json) ON CONFLICT (name) DO NOTHING`
@@ -29,6 +29,7 @@ export function askLimits(db: StoreDatabase, asks: readonly Ask[]): Promise<Gran
         new Map(ask.limits.map((limit): [RateLimit, RateState] => [limit, states.get(limit.name)!])),
         nowMs,
         ask.wanted,
+        ask.lateMs,
       ),
     )
     const used = asks.flatMap(({ limits: all }, n) => (grants[n]!.granted > 0 ? all : []))
@@ -36,7 +37,7 @@ export function askLimits(db: StoreDatabase, asks: readonly Ask[]): Promise<Gran
       const written = [...new Set(used)].map(({ name, perMs }) => ({
         name,
         state: JSON.stringify(states.get(name)),
-        kept: 2 * perMs,
+        kept: 2 * perMs + LATE_MAX_MS,
       }))
       await tx.execute(WRITE, [JSON.stringify(written)])
     }

@@ -189,6 +189,8 @@ export interface Delivery {
   readonly share: string
   /** Its limit lets it begin. */
   isLet: boolean
+  /** Until when it may begin after its limit has let it, by `machineMs`; 0: at any time. */
+  beginBy: number
   /** Name of the permit that it has while it runs; empty: none. */
   permit: string
 }
@@ -215,6 +217,7 @@ export function deliveryOf(queue: DeliveryQueue, event: HubEvent, share: Share |
     error,
     share: queue.instance === null ? shareFor(event, queue.consumer.group) : '',
     isLet: false,
+    beginBy: 0,
     permit: '',
   }
 }

@@ -267,7 +267,9 @@ export class Hub implements DeliverySink {
 
   /** Their thread leaves, and has not begun them. */
   unbegun(ids: readonly number[]): void {
-    this.#handOn(ids.flatMap((id) => this.#unanswered.take(id) ?? []))
+    const deliveries = ids.flatMap((id) => this.#unanswered.take(id) ?? [])
+    for (const delivery of deliveries) this.#limits.unbegun(delivery)
+    this.#handOn(deliveries)
   }
 
   /** Their thread has them no more: they go to others, ahead of waiting ones. */
@@ -633,6 +635,7 @@ export class Hub implements DeliverySink {
     const id = this.#unanswered.nextId()
     this.trace.sending(delivery)
     event.subscriber = instance.subscriberIndex
+    event.beginBy = delivery.beginBy
     event.attempt = event.requester === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
     if (!instance.thread.send(id, event)) {
       if (isLimited) this.#limits.back(delivery)

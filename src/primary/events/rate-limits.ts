@@ -1,12 +1,21 @@
 // Limits of the rate at which handlers begin, in this process or in all of them.
-import type { Clock, Timer } from '../../core/schedule/clock.ts'
+import { type Clock, machineMs, type Timer } from '../../core/schedule/clock.ts'
 import { valueIn } from '../../runtime/events/shares.ts'
 import type { Consumer, Delivery } from './consumer.ts'
-import { leftIn, putDown, RateAllowance, type RateLimit, type RateState } from './rate-window.ts'
+import {
+  isKept,
+  LATE_MAX_MS,
+  LATE_MS,
+  leftIn,
+  putDown,
+  RateAllowance,
+  type RateLimit,
+  type RateState,
+} from './rate-window.ts'
 import { ShareLine } from './share-line.ts'
 
-/** A grant that is not used is void after this time: what begins later would count too early, milliseconds. */
-const GRANT_MS = 50
+/** After this time without one that was late, the next may be half as late, milliseconds. */
+const ON_TIME_MS = 10_000
 /** Pause after the limits could not be asked, milliseconds. */
 const RETRY_MS = 250
 /** With a longer wait, deliveries go back to their store, milliseconds. */
@@ -22,6 +31,8 @@ const SHARES_KEPT = 10_000
 export interface Ask {
   readonly limits: readonly RateLimit[]
   readonly wanted: number
+  /** How much later they may begin, milliseconds. */
+  readonly lateMs: number
 }
 
 export interface Grant {
@@ -45,11 +56,20 @@ interface Asking {
   readonly limits: readonly RateLimit[]
   /** Deliveries that may begin. */
   granted: number
-  /** Until when, by `appMs`. */
+  /** Until when, by `appMs`: what begins later would count too early. */
   untilMs: number
+  /** How much later than asked for. */
+  lateMs: number
   /** idle ──► asking ──► idle | waiting ──► idle */
   state: 'idle' | 'asking' | 'waiting'
 }
+
+/** How much later than let the next may begin, milliseconds, and since when, by the steady clock. */
+interface Lateness {
+  readonly lateMs: number
+  readonly sinceMs: number
+}
+const ON_TIME: Lateness = { lateMs: LATE_MS, sinceMs: 0 }
 
 export interface RateLimitsParts {
   clock: Clock
@@ -70,6 +90,8 @@ export class RateLimits {
   /** By limit, where this process alone counts. */
   readonly #allowances = new Map<string, RateAllowance>()
   readonly #asking = new WeakMap<Consumer, Map<string, Asking>>()
+  /** Consumers whose threads have lately begun too late. */
+  readonly #late = new WeakMap<Consumer, Lateness>()
   readonly #timers = new Set<Timer>()
   /** They are asked for together. */
   #due: Asking[] = []
@@ -91,7 +113,8 @@ export class RateLimits {
   }
 
   /** A delivery begins. @returns false if it must wait: `changed` is called when it may try again */
-  take({ consumer, share }: Delivery): boolean {
+  take(delivery: Delivery): boolean {
+    const { consumer, share } = delivery
     const asking = this.#of(consumer, share)
     if (!this.#isGranted(asking)) {
       asking.granted = 0
@@ -99,7 +122,35 @@ export class RateLimits {
       if (asking.granted === 0) return false
     }
     asking.granted--
+    const leftMs = asking.untilMs - this.#parts.clock.appMs()
+    delivery.beginBy = asking.limits.every(isKept) ? machineMs() + leftMs : 0
     return true
+  }
+
+  /** A thread has given it back. */
+  unbegun(delivery: Delivery): void {
+    const { beginBy, consumer, share } = delivery
+    if (beginBy === 0 || machineMs() < beginBy) return
+    const nowMs = this.#parts.clock.steadyMs()
+    const { lateMs } = this.#lateness(consumer)
+    // Several that were let together are late together.
+    if (this.#of(consumer, share).lateMs < lateMs) return
+    this.#late.set(consumer, { lateMs: Math.min(LATE_MAX_MS, 2 * lateMs), sinceMs: nowMs })
+  }
+
+  #lateness(consumer: Consumer): Lateness {
+    const late = this.#late.get(consumer)
+    if (late === undefined) return ON_TIME
+    const halves = Math.floor((this.#parts.clock.steadyMs() - late.sinceMs) / ON_TIME_MS)
+    if (halves === 0) return late
+    const lateMs = late.lateMs / 2 ** halves
+    if (lateMs <= LATE_MS) {
+      this.#late.delete(consumer)
+      return ON_TIME
+    }
+    const next = { lateMs, sinceMs: late.sinceMs + halves * ON_TIME_MS }
+    this.#late.set(consumer, next)
+    return next
   }
 
   /** True while the limits that processes share are asked. */
@@ -138,6 +189,7 @@ export class RateLimits {
         limits: limitsFor(consumer, key),
         granted: 0,
         untilMs: 0,
+        lateMs: LATE_MS,
         state: 'idle',
       }
       all.set(key, asking)
@@ -153,6 +205,8 @@ export class RateLimits {
 
   #ask(asking: Asking): void {
     asking.state = 'asking'
+    asking.lateMs = this.#lateness(asking.consumer).lateMs
+    asking.untilMs = this.#parts.clock.appMs() + asking.lateMs
     this.#due.push(asking)
     const { shared, clock } = this.#parts
     if (shared?.isShared() !== true)
@@ -173,22 +227,22 @@ export class RateLimits {
 
   /** Together they ask for no more than could begin: what is granted and not used counts all the same. */
   #asksOf(all: readonly Asking[]): Ask[] {
-    return all.map(({ consumer, share, limits }) => {
+    return all.map(({ consumer, share, limits, lateMs }) => {
       const { waiting } = consumer.queue
       const behind = share !== '' && waiting instanceof ShareLine ? waiting.sizeOf(share) : waiting.size
       const room = Math.floor(this.#parts.roomOf(consumer) / all.length)
-      return { limits, wanted: Math.max(1, Math.min(behind, room)) }
+      return { limits, wanted: Math.max(1, Math.min(behind, room)), lateMs }
     })
   }
 
-  #askOwn({ limits, wanted }: Ask): Grant {
+  #askOwn({ limits, wanted, lateMs }: Ask): Grant {
     const nowMs = this.#parts.clock.appMs()
     const allowances = limits.map(({ name }) => this.#allowances.get(name) ?? new RateAllowance())
     if (wanted === 1 && limits.every((limit, n) => allowances[n]!.isLeft(limit, nowMs))) {
-      for (const [n, limit] of limits.entries()) allowances[n]!.putDown(limit, nowMs)
+      for (const [n, limit] of limits.entries()) allowances[n]!.putDown(limit, nowMs, lateMs)
       return { granted: 1, waitMs: 0 }
     }
-    const grant = grantOf(new Map(limits.map((limit, n) => [limit, allowances[n]!.state])), nowMs, wanted)
+    const grant = grantOf(new Map(limits.map((limit, n) => [limit, allowances[n]!.state])), nowMs, wanted, lateMs)
     for (const [n, limit] of limits.entries()) {
       allowances[n]!.count(limit, nowMs)
       // The one that was used last is the last.
@@ -210,7 +264,6 @@ export class RateLimits {
   #told(asking: Asking, { granted, waitMs }: Grant): void {
     const { clock, changed } = this.#parts
     asking.granted = granted
-    asking.untilMs = clock.appMs() + GRANT_MS
     asking.state = granted > 0 ? 'idle' : 'waiting'
     if (granted > 0) return this.#mayTryAgain(asking)
     if (asking.share !== '' && waitMs > ASIDE_MS) this.#parts.aside(asking.consumer, asking.share)
@@ -245,13 +298,18 @@ const limitsFor = ({ limits }: Consumer, share: string): RateLimit[] =>
   limits.map(({ max, perMs, name, by }) => ({ max, perMs, name: by === null ? name : `${name} ${valueIn(share, by)}` }))
 
 /** Takes as many from all of them as each has, and puts down what is taken. */
-export function grantOf(states: ReadonlyMap<RateLimit, RateState>, nowMs: number, wanted: number): Grant {
+export function grantOf(
+  states: ReadonlyMap<RateLimit, RateState>,
+  nowMs: number,
+  wanted: number,
+  lateMs = LATE_MS,
+): Grant {
   let granted = wanted
   for (const [limit, state] of states) {
     const { left, waitMs } = leftIn(state, limit, nowMs)
     if (left === 0) return { granted: 0, waitMs }
     granted = Math.min(granted, left)
   }
-  for (const [limit, state] of states) putDown(state, limit, nowMs, granted)
+  for (const [limit, state] of states) putDown(state, limit, nowMs, granted, lateMs)
   return { granted, waitMs: 0 }
 }

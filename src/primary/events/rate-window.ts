@@ -23,23 +23,31 @@ export interface PermitLimit {
 
 /** Parts of `perMs`: what was begun in one of them counts until all of it is `perMs` ago, so a limit is used up to a twentieth less. */
 const PARTS = 20
-/** It counts so much longer, at most one part: handlers begin a little later than they are let, milliseconds. */
-const LATE_MS = 50
+/**
+ * So much later than its limit lets it a handler may begin, milliseconds, and what has begun counts so much longer. A thread that is later gives the delivery
+ * back, and the next may be twice as late, up to the longest.
+ */
+export const LATE_MS = 50
+export const LATE_MAX_MS = 3200
+/** Of shorter limits handlers may begin at any time, and each counts at most one part longer. */
+const KEPT_FROM_MS = 1000
 
 /** What was begun lately: until when it counts, and how many. Times are milliseconds since any time; the earliest comes first. */
 export type RateState = [untilMs: number, begun: number][]
 
 const partOf = ({ perMs }: RateLimit): number => Math.max(1, Math.ceil(perMs / PARTS))
 
-/** What is begun now counts until then. */
-function untilOf(limit: RateLimit, nowMs: number): number {
+export const isKept = ({ perMs }: RateLimit): boolean => perMs >= KEPT_FROM_MS
+
+/** What is let begin now counts until then. @param lateMs how much later it may begin */
+function untilOf(limit: RateLimit, nowMs: number, lateMs: number): number {
   const partMs = partOf(limit)
-  return (Math.floor(nowMs / partMs) + 1) * partMs + limit.perMs + Math.min(partMs, LATE_MS)
+  return (Math.floor(nowMs / partMs) + 1) * partMs + limit.perMs + (isKept(limit) ? lateMs : Math.min(partMs, LATE_MS))
 }
 
 /** @returns how many may begin now, and if none may, how long to wait, milliseconds */
 export function leftIn(state: RateState, limit: RateLimit, nowMs: number): { left: number; waitMs: number } {
-  const untilMs = untilOf(limit, nowMs)
+  const untilMs = untilOf(limit, nowMs, LATE_MAX_MS)
   // The clock was ahead, or the limit was longer: nothing counts longer than what begins now.
   for (const entry of state) entry[0] = Math.min(entry[0], untilMs)
   while (state.length > 0 && state[0]![0] <= nowMs) state.shift()
@@ -48,11 +56,13 @@ export function leftIn(state: RateState, limit: RateLimit, nowMs: number): { lef
 }
 
 /** Puts down that some begin now. */
-export function putDown(state: RateState, limit: RateLimit, nowMs: number, begun: number): void {
-  const untilMs = untilOf(limit, nowMs)
-  const last = state.at(-1)
-  if (last !== undefined && last[0] === untilMs) last[1] += begun
-  else state.push([untilMs, begun])
+export function putDown(state: RateState, limit: RateLimit, nowMs: number, begun: number, lateMs: number): void {
+  const untilMs = untilOf(limit, nowMs, lateMs)
+  let at = state.length
+  while (at > 0 && state[at - 1]![0] > untilMs) at--
+  const before = state[at - 1]
+  if (before !== undefined && before[0] === untilMs) before[1] += begun
+  else state.splice(at, 0, [untilMs, begun])
 }
 
 /** What is left of a limit, counted once in each part of `perMs`: what ends to count within it is seen when nothing is left. */
@@ -64,17 +74,17 @@ export class RateAllowance {
   /** Counts. */
   count(limit: RateLimit, nowMs: number): void {
     this.#left = leftIn(this.state, limit, nowMs).left
-    this.#untilMs = untilOf(limit, nowMs)
+    this.#untilMs = untilOf(limit, nowMs, 0)
   }
 
   /** True if one more is known to be left. */
   isLeft(limit: RateLimit, nowMs: number): boolean {
-    return this.#left > 0 && this.#untilMs === untilOf(limit, nowMs)
+    return this.#left > 0 && this.#untilMs === untilOf(limit, nowMs, 0)
   }
 
   /** One begins. */
-  putDown(limit: RateLimit, nowMs: number): void {
+  putDown(limit: RateLimit, nowMs: number, lateMs: number): void {
     this.#left--
-    putDown(this.state, limit, nowMs, 1)
+    putDown(this.state, limit, nowMs, 1, lateMs)
   }
 }

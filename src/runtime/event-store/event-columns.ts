@@ -216,6 +216,7 @@ export function frameOf(row: EventColumns): EventFrame {
     seq: Number(row.seq),
     subscriber: 0,
     attempt: 0,
+    beginBy: 0,
     payload: row.payload,
   }
 }

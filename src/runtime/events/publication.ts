@@ -143,6 +143,7 @@ export function publicationOf(
     seq: 0,
     subscriber: 0,
     attempt: 0,
+    beginBy: 0,
     payload,
   }
 }

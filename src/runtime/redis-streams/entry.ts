@@ -129,6 +129,7 @@ export function decodeEntry(event: string, fields: readonly string[]): StreamEve
       seq: 0,
       subscriber: 0,
       attempt: 0,
+      beginBy: 0,
       payload,
     },
     expiresMs: typeof envelope.expires === 'number' ? envelope.expires : 0,

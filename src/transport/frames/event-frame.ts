@@ -38,6 +38,8 @@ export interface EventFrame {
   /** In a delivery: the subscriber's number in its thread, and the attempt with WANTS_REPLY. In a publication 0. */
   subscriber: number
   attempt: number
+  /** In a delivery: until when its handler may begin, by `machineMs`; 0: at any time. */
+  beginBy: number
   /** JSON text. In the hub the text's UTF-8 bytes, in a string of one character per byte: see `asBytes`. */
   payload: string
 }
@@ -61,10 +63,10 @@ export const WANTS_REPLY = 1 << 16
 
 /**
  * Bytes before the text: timestamp, delay and ttl as float64 (bytes 0–23), then words 6 to 13: subscriber, attempt, lengths of id and parent,
- * of event and emitter, of the request id, of the key, the bytes of the text, the length of the trace, then the id of its row as float64
- * (bytes 56–63). The text follows, then the payload.
+ * of event and emitter, of the request id, of the key, the bytes of the text, the length of the trace, then the id of its row and
+ * the time until which it may begin, as float64 (bytes 56–71). The text follows, then the payload.
  */
-const EVENT_FIXED_BYTES = 64
+const EVENT_FIXED_BYTES = 72
 const NULL_LENGTH = 0xffff
 
 export function eventMaxBytes(frame: EventFrame, form: PayloadForm): number {
@@ -102,6 +104,7 @@ export function writeEvent(to: FrameMemory, at: number, frame: EventFrame, form:
   doubles[double + 1] = frame.delayMs
   doubles[double + 2] = frame.ttlMs
   doubles[double + 7] = frame.seq
+  doubles[double + 8] = frame.beginBy
   words[word + 6] = frame.subscriber
   words[word + 7] = frame.attempt
   words[word + 8] = frame.id.length | ((frame.parentId === null ? NULL_LENGTH : frame.parentId.length) << 16)
@@ -152,6 +155,7 @@ export function readEvent(from: FrameMemory, at: number, length: number, form: P
     seq: doubles[double + 7]!,
     subscriber: words[word + 6]!,
     attempt: words[word + 7]!,
+    beginBy: doubles[double + 8]!,
     payload: form === 'text' ? bytes.utf8Slice(payloadAt, at + length) : bytes.latin1Slice(payloadAt, at + length),
     // Set by the hub. Here, because an object that gets fields later needs a second one for them.
     producer: '',

@@ -51,6 +51,7 @@ const frameOf = (n: number, key: string | null = null): EventFrame => ({
   seq: 0,
   subscriber: 0,
   attempt: 0,
+  beginBy: 0,
   payload: '{}',
 })
 

@@ -39,6 +39,9 @@ const STORES: [string, (t: TestContext) => Promise<(() => Promise<Heddle>) | nul
   ['PostgreSQL', async (t) => (await onPostgres(t, false, DOMAINS))?.start ?? null],
 ]
 
+/** A thread may be held up between the look at the limit and that at its clock, milliseconds. */
+const ANY_SECOND = 970
+
 for (const [where, startOf] of STORES) {
   test(`five a second are five in any second, and none is lost (${where})`, async (t) => {
     const start = await startOf(t)
@@ -47,8 +50,7 @@ for (const [where, startOf] of STORES) {
     await publish(heddle, 'mail.wanted', namesOf('m', 18))
     await until(async () => (await begunIn(heddle)).length === 18, 'all of them')
     const begun = await begunIn(heddle)
-    // Handlers begin a little later than they are let. What any second has is held in unit/events/rate-window.
-    assert.equal(most(begun, 500), 5)
+    assert.equal(most(begun, ANY_SECOND), 5)
     assert.deepEqual(
       begun.map(({ name }) => name),
       namesOf('m', 18),
@@ -150,7 +152,7 @@ test('over two processes five a second are five, and two subscribers share a lim
   await until(async () => (await begunIn(first, second)).length === 96, 'all of them', 60_000)
   const begun = await begunIn(first, second)
   const mails = begun.filter(isMail)
-  assert.equal(most(mails, 500), 5)
+  assert.equal(most(mails, ANY_SECOND), 5)
   assert.ok((await begunIn(first)).some(isMail) && (await begunIn(second)).some(isMail), 'both take part')
   const tookMs = mails.at(-1)!.at - mails[0]!.at
   t.diagnostic(`50 in ${tookMs} ms`)
@@ -158,7 +160,7 @@ test('over two processes five a second are five, and two subscribers share a lim
   assert.ok(
     most(
       begun.filter((each) => !isMail(each)),
-      970,
+      ANY_SECOND,
     ) <= 10,
   )
   assert.ok(most(calls, 1500) <= 8)

@@ -54,6 +54,7 @@ function insertOf(tag: string, n: number, key: string | null): string {
     seq: 0,
     subscriber: 0,
     attempt: 0,
+    beginBy: 0,
     payload,
   }
   const { sql, params } = serverInsertStatement('groups', [frame], 0, 0)

@@ -600,6 +600,7 @@ export class StoredRun {
       seq: 0,
       subscriber: 0,
       attempt: 0,
+      beginBy: 0,
       payload: json,
     }
     const { payload, timestampMs, delayMs, ttlMs } = frame

@@ -33,6 +33,7 @@ const rowOf = (group: number, n: number): StoredDelivery => ({
     seq: 0,
     subscriber: 0,
     attempt: 0,
+    beginBy: 0,
     payload,
   },
   expiresMs: 0,

@@ -45,6 +45,7 @@ class Rows implements DeliveryStore {
       seq: 0,
       subscriber: 0,
       attempt: 0,
+      beginBy: 0,
       payload: '{}',
     }
     const tried = { expiresMs: 0, attempt: 1, deaths: 0, error: '', isBegun: false, retryMs: 0, crashes: 0 }

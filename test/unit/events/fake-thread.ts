@@ -62,6 +62,7 @@ export const instanceOf = (thread: SubscriberThread, plugin = 'shop.Sell'): Subs
 export const eventOf = (id: string, more: Partial<EventFrame> = {}): EventFrame => ({
   id,
   parentId: null,
+  beginBy: 0,
   event: 'order.placed',
   emitter: 'test.Emitter',
   requestId: 'req_1',

@@ -1,10 +1,12 @@
 /** Limits that processes share, where each share has its own. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
+import { type Clock, SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
 import type { Delivery } from '../../../src/primary/events/consumer.ts'
 import { RateLimits } from '../../../src/primary/events/rate-limits.ts'
 import { ShareLine } from '../../../src/primary/events/share-line.ts'
+
+const clock: Clock = { ...SYSTEM_CLOCK, appMs: () => 0, steadyMs: () => 0 }
 
 test('a delivery in quarantine begins with what was granted, though none of its share waits in the queue', async () => {
   const share = '1["a"]'
@@ -19,7 +21,7 @@ test('a delivery in quarantine begins with what was granted, though none of its 
     changed = resolve
   })
   const limits = new RateLimits({
-    clock: SYSTEM_CLOCK,
+    clock,
     shared: {
       isShared: () => true,
       ask: async (asks) => asks.map(() => ({ granted: ++asked === 1 ? 1 : 0, waitMs: 1000 })),
@@ -33,5 +35,33 @@ test('a delivery in quarantine begins with what was granted, though none of its 
   await isChanged
   assert.equal(limits.take(delivery), true)
   assert.equal(asked, 1)
+  limits.close()
+})
+
+test('when a thread was too late, the next may be twice as late, and what was let before it changes nothing', () => {
+  const consumer = { limits: [{ max: 5, perMs: 1000, name: 'n', by: null }], queue: { waiting: { size: 9 } } }
+  const asked: number[] = []
+  const limits = new RateLimits({
+    clock: { ...clock, turn: (run) => run() },
+    shared: {
+      isShared: () => true,
+      ask: async (asks) =>
+        asks.map(({ lateMs }) => {
+          asked.push(lateMs)
+          return { granted: 1, waitMs: 0 }
+        }),
+    },
+    roomOf: () => 1,
+    freed: () => {},
+    aside: () => {},
+    changed: () => {},
+  })
+  const delivery = { consumer, share: '', beginBy: 0 } as unknown as Delivery
+  limits.unbegun(delivery)
+  delivery.beginBy = 1
+  limits.unbegun(delivery)
+  limits.unbegun(delivery)
+  assert.equal(limits.take(delivery), false)
+  assert.deepEqual(asked, [100])
   limits.close()
 })
