@@ -21,6 +21,7 @@ export type {
 } from './contracts/event-bus.ts'
 export type {
   CancelFilter,
+  CancelOptions,
   EventContracts,
   EventName,
   Events,

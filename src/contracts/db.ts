@@ -1,6 +1,6 @@
 // The tool `db`: statements, transactions, composed SQL.
 import type { DbError } from '../core/errors/catalogue.ts'
-import type { CancelFilter, EventName, Published, PublishOptions } from './events.ts'
+import type { CancelFilter, CancelOptions, EventName, Published, PublishOptions } from './events.ts'
 
 /** SQL with its values, made by `` sql`…` ``: a statement, or a part of one. No text of a client can be one. */
 export interface Sql {
@@ -110,7 +110,7 @@ export interface Tx extends Queryable {
    * @returns how many deliveries
    * @throws EVENT_NAME_INVALID, EVENT_OPTIONS_INVALID, EVENT_BUS_UNAVAILABLE
    */
-  cancel(what: CancelFilter): Promise<number>
+  cancel(what: CancelFilter, options?: CancelOptions): Promise<number>
 }
 
 /** What a transaction sees of others, and whether it may write. */

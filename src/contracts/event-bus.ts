@@ -2,7 +2,16 @@
 
 import type { Awaitable, Owner } from './common.ts'
 import type { TransactionCompanion, Tx } from './db.ts'
-import type { CancelFilter, Delivered, EventName, Payload, Published, PublishOptions } from './events.ts'
+import type {
+  CancelFilter,
+  CancelOptions,
+  CancelTarget,
+  Delivered,
+  EventName,
+  Payload,
+  Published,
+  PublishOptions,
+} from './events.ts'
 import type { BlackBox } from './registry.ts'
 
 /** One event, as `/system/traces/flat` shows it: with the keys of its payload, never the values. */
@@ -304,7 +313,7 @@ export interface EventBus {
    * Takes events back, in all processes: those that wait are gone, the signals of those that run are aborted, and nothing is tried again.
    * @throws EVENT_NAME_INVALID, EVENT_OPTIONS_INVALID
    */
-  cancel(what: CancelFilter): Promise<Cancelled>
+  cancel(what: CancelFilter, options?: CancelOptions): Promise<Cancelled>
   /**
    * Tells how it stands with an event, each time that changes, until it has ended for all subscribers; in any thread and process. Returned by a route, it
    * is a stream of server-sent events that goes on where it was after a reconnect (`Last-Event-ID`).
@@ -467,7 +476,7 @@ export interface BusTransport {
   /** Set by the tool `event_bus`. */
   checkPublication: PublicationCheck | null
   /** Set by it, too. @throws EVENT_NAME_INVALID, EVENT_OPTIONS_INVALID */
-  checkCancel: ((what: unknown) => CancelFilter) | null
+  checkCancel: ((what: unknown, options: unknown) => CancelTarget) | null
   /** What goes with a run of a transaction of a plugin: it makes its `tx` a Tx. @param emitter the plugin */
   beginTransaction(emitter: string): TransactionCompanion
   /** The database does not take something at the moment: the primary tests whether it takes events. */
@@ -500,7 +509,7 @@ export interface HubServices {
   setPaused(event: string, subscriber: string | null, isPaused: boolean): Promise<number>
   /** @param subscriber null: all of the event */
   runNow(id: string, subscriber: string | null): Promise<number>
-  cancel(what: CancelFilter): Awaitable<Cancelled>
+  cancel(what: CancelTarget): Awaitable<Cancelled>
   /**
    * Waits until it stands otherwise with an event than was seen, at most some time.
    * @param seen `version` of the last answer; empty: none

@@ -69,3 +69,14 @@ export interface PublishOptions {
 
 /** What `cancel` takes back: an event by its id, or all events of a name, those alone of one key or of one `unique`. */
 export type CancelFilter = string | { event: EventName; key?: string; unique?: string }
+
+export interface CancelOptions {
+  /**
+   * With the id of an event: takes back, too, what its handlers have published, what the handlers of that have, and so on, 16 generations far; and for ten
+   * minutes whatever is still published there. Default false.
+   */
+  causedToo?: boolean
+}
+
+/** A filter with its options. */
+export type CancelTarget = CancelFilter | { id: string; causedToo: true }

@@ -35,6 +35,8 @@ export interface RunningTransaction {
 export interface CausalContext {
   /** Id of the event that is being handled: events published now get it as their `parent_id`. Null in an HTTP handler or a job. */
   readonly eventId: string | null
+  /** The events above that one, see ancestors.ts. Left out where there is none. */
+  readonly ancestors?: string
   /** Id of the HTTP request with which the chain of causes began, or null. */
   readonly requestId: string | null
   /** Its position in a trace; null while tracing is off. */

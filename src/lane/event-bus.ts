@@ -144,9 +144,9 @@ export class LaneBus extends ThreadBus {
     }
   }
 
-  #tellFailure({ failure, requestId, trace }: FailureRecord): void {
+  #tellFailure({ failure, ancestors, requestId, trace }: FailureRecord): void {
     const scope = trace === NO_TRACE_CONTEXT ? null : (this.tracing?.scope(trace) ?? null)
-    causality.run({ eventId: failure.event_id, requestId, trace: scope, origin: null }, () =>
+    causality.run({ eventId: failure.event_id, ancestors, requestId, trace: scope, origin: null }, () =>
       tellAll(this.#failureListeners, failure, (thrown) => this.kernel.sinkFault('failure listener', thrown)),
     )
   }

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { receiveMessageOnPort } from 'node:worker_threads'
 import type { JobTime } from '../contracts/scheduler.ts'
 import type { Origin, RecordingInit } from '../contracts/tracing.ts'
+import { ancestorsBelow } from '../core/causality/ancestors.ts'
 import { causality } from '../core/causality/context.ts'
 import { adoptVariables } from '../core/config/plugin-variables.ts'
 import { messageOf, stackOf } from '../core/errors/description.ts'
@@ -176,7 +177,10 @@ export class LaneServer {
     )
     bus.events.isSound = this.#requests.isSound
     bus.events.mayBegin = () => threadStore.memory.isTrusted
-    bus.events.onFailure = (failure, { requestId, trace }) => bus.failedHere({ failure, requestId, trace })
+    bus.events.onFailure = (failure, frame) => {
+      const { requestId, trace } = frame
+      bus.failedHere({ failure, ancestors: ancestorsBelow(frame), requestId, trace })
+    }
     this.#host = new LaneHost(
       { kernel, server: this.#requests, bus, services, opened: () => threadStore.opened() },
       recorder,

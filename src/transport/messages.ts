@@ -153,6 +153,7 @@ export interface EventRequest {
   /** Joined by U+0000. */
   payloadKeys: string
   parentId: string | null
+  ancestors: string
   requestId: string | null
   trace: TraceContext
 }
@@ -160,6 +161,8 @@ export interface EventRequest {
 /** A failed delivery, for the failure listeners of a lane. Events that they publish are caused by the failed event's request and delivery. */
 export interface FailureRecord {
   failure: DeliveryFailure
+  /** Of what is published because of it. */
+  ancestors: string
   requestId: string | null
   trace: TraceContext
 }

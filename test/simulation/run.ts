@@ -210,6 +210,7 @@ export class Run {
     const frame: EventFrame = {
       id,
       parentId: parent,
+      ancestors: '',
       event: draw.of(EVENTS),
       emitter: 'shop.Sell',
       requestId: null,

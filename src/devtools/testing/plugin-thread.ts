@@ -25,7 +25,6 @@ import { keptRequests, PrimaryHost } from '../../primary/tools/tool-host.ts'
 import { type StoreDatabase, storeDatabaseOf } from '../../runtime/event-store/database.ts'
 import { pruneReports } from '../../runtime/event-store/report-rows.ts'
 import { prepareTables } from '../../runtime/event-store/tables.ts'
-import { isMeant } from '../../runtime/events/cancelling.ts'
 import { runJob } from '../../runtime/host/host.ts'
 import { RunningJob } from '../../runtime/host/running-job.ts'
 import type { ToolFolder } from '../../runtime/kernel/discover.ts'
@@ -82,7 +81,7 @@ export class PluginThread implements Timed {
     })
     const driver = this.#observedDriver()
     const bus = new PrimaryBus(kernel, this.hub, () => driver, {
-      cancel: (what) => this.hub.cancel(({ event }) => isMeant(what, event)),
+      cancel: (what) => this.hub.cancelMeant(what),
       followed: (id, seen) => followed.followed(id, seen),
       queues: () => queues.queues(),
       deliveries: (page) => queues.deliveries(page),

@@ -1,9 +1,8 @@
 // The event store as other parts of the process see it.
 import type { Cancelled } from '../../contracts/event-bus.ts'
-import type { CancelFilter } from '../../contracts/events.ts'
+import type { CancelTarget } from '../../contracts/events.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { storeError } from '../../runtime/event-store/thread-store.ts'
-import { isMeant } from '../../runtime/events/cancelling.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
 import { EventIndex } from './event-index.ts'
@@ -69,9 +68,9 @@ export class Durable {
   }
 
   /** Takes events back. @throws EVENT_BUS_UNAVAILABLE */
-  async cancel(what: CancelFilter): Promise<Cancelled> {
+  async cancel(what: CancelTarget): Promise<Cancelled> {
     const { hub, log } = this.#options
-    if (this.#store === null) return hub.cancel(({ event }) => isMeant(what, event))
+    if (this.#store === null) return hub.cancelMeant(what)
     try {
       // Some may be stored.
       await log.opened()

@@ -1,7 +1,7 @@
 // What the database knows of events that are followed.
 import type { FollowState } from '../../contracts/event-bus.ts'
 import { appClockMs, type StoreDatabase } from '../../runtime/event-store/database.ts'
-import { keyIn } from '../../runtime/event-store/event-columns.ts'
+import { keyIn, lineageIn } from '../../runtime/event-store/event-columns.ts'
 import { progressIn } from '../../runtime/event-store/report-rows.ts'
 import { uniqueIn } from '../../runtime/event-store/unique-rows.ts'
 import type { Meant } from '../../runtime/events/cancelling.ts'
@@ -23,6 +23,7 @@ const PLACED_GROUPS = 16
 interface Row {
   event_id: string
   event: string
+  envelope: string
   key: string | null
   uniq: string | null
   grp: number
@@ -66,7 +67,7 @@ export async function readFollowed(db: StoreDatabase, ids: readonly string[]): P
   const params = [JSON.stringify(ids)]
   // First: what has left the table had its result or its dead letter before.
   const rows = await db.query<Row & Record<string, never>>(
-    `SELECT d.event_id, d.event, d.key, d.uniq, d.grp, g.grp AS name, d.seq, d.due_ms, d.retry_ms, d.attempt, d.error
+    `SELECT d.event_id, d.event, d.envelope, d.key, d.uniq, d.grp, g.grp AS name, d.seq, d.due_ms, d.retry_ms, d.attempt, d.error
      FROM heddle_delivery AS d LEFT JOIN heddle_group AS g ON g.id = d.grp WHERE d.event_id IN (${list})`,
     params,
   )
@@ -95,9 +96,9 @@ export async function readFollowed(db: StoreDatabase, ids: readonly string[]): P
     found.get(row.event_id)!.set(name, waiting(row, name, report, places))
   }
   const meant = new Map(
-    rows.map(({ event_id, event, key, uniq, seq }) => [
+    rows.map(({ event_id, event, envelope, key, uniq, seq }) => [
       event_id,
-      { id: event_id, event, key: keyIn(key), unique: uniqueIn(uniq), seq: Number(seq) },
+      { id: event_id, event, ...lineageIn(envelope), key: keyIn(key), unique: uniqueIn(uniq), seq: Number(seq) },
     ]),
   )
   return { subscribers: found, meant }

@@ -2,6 +2,7 @@
 import { Numbered } from '../../core/collections/numbered.ts'
 import type { Clock } from '../../core/schedule/clock.ts'
 import { frameOf } from '../../runtime/event-store/event-columns.ts'
+import type { Meant } from '../../runtime/events/cancelling.ts'
 import { bytesOf, type EventFrame } from '../../transport/frames/event-frame.ts'
 import type { NotedDelivery } from '../../transport/store-changes.ts'
 import { type Delivery, type EventSource, type FailedDelivery, hubEventOf, type Share } from '../events/consumer.ts'
@@ -30,6 +31,8 @@ type RowState = 'held' | 'settling' | 'leaving'
 interface Held {
   readonly seq: number
   readonly id: string
+  readonly parentId: string | null
+  readonly ancestors: string
   readonly place: number
   readonly cursor: Cursor
   readonly key: string | null
@@ -149,6 +152,8 @@ export class Hand implements EventSource {
     const held: Held = {
       seq,
       id: event.id,
+      parentId: event.parentId,
+      ancestors: event.ancestors,
       place,
       cursor,
       key: event.key,
@@ -402,10 +407,10 @@ export class Hand implements EventSource {
   }
 
   /** Number of rows in hand whose outcomes are not committed yet, of matching events. */
-  settling(isWanted: (event: Pick<EventFrame, 'id' | 'event' | 'key' | 'unique'>) => boolean): number {
+  settling(isWanted: (event: Meant) => boolean): number {
     let count = 0
-    for (const { id, cursor, key, unique, state } of this.#held.items())
-      if (state === 'settling' && isWanted({ id, event: cursor.group.event, key, unique })) count++
+    for (const held of this.#held.items())
+      if (held.state === 'settling' && isWanted({ ...held, event: held.cursor.group.event })) count++
     return count
   }
 

@@ -1,11 +1,18 @@
 // Takes stored events back.
 import type { Cancelled } from '../../contracts/event-bus.ts'
-import type { CancelFilter } from '../../contracts/events.ts'
+import type { CancelTarget } from '../../contracts/events.ts'
 import type { Clock } from '../../core/schedule/clock.ts'
 import { withTimeout } from '../../core/schedule/waiting.ts'
 import { cancelRows } from '../../runtime/event-store/cancel-rows.ts'
 import { CLOCK_MS, ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
-import { type CancelAnswer, Cancels, isMeant, type Meant } from '../../runtime/events/cancelling.ts'
+import {
+  CANCEL_KEPT_MS,
+  type CancelAnswer,
+  Cancels,
+  isMeant,
+  isTree,
+  type Meant,
+} from '../../runtime/events/cancelling.ts'
 import type { HubEvent } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import type { Doorbell } from './doorbell.ts'
@@ -14,8 +21,6 @@ import type { Hand } from './hand.ts'
 import type { RowCount } from './row-count.ts'
 import type { StoredDelivery } from './store.ts'
 
-/** Time for which a cancel is noted, milliseconds. */
-const KEPT_MS = 600_000
 /** Cancels may become visible so many numbers late. */
 const LATE_MAX = 1000
 /** Interval at which old notes are deleted, milliseconds. */
@@ -33,6 +38,8 @@ export interface StoredCancelsParts {
   /** Null on SQLite. */
   members: { readonly doorbell: Doorbell; readonly size: number } | null
 }
+
+type CancelledRows = Awaited<ReturnType<typeof cancelRows>>
 
 interface Notice {
   n: number
@@ -62,14 +69,18 @@ export class StoredCancels {
     this.#parts = parts
   }
 
-  async cancel(what: CancelFilter): Promise<Cancelled> {
-    const { database, hub, hand, rows } = this.#parts
+  async cancel(what: CancelTarget): Promise<Cancelled> {
+    const { database } = this.#parts
     const db = database()
-    const { seqs, n, lastSeq } = await ownTransaction(db, (tx) => cancelRows(tx, db.dialect, what))
-    if (typeof what === 'string') this.#parts.index.want()
+    return this.#taken(what, await ownTransaction(db, (tx) => cancelRows(tx, db.dialect, what)))
+  }
+
+  /** Rows are gone. */
+  async #taken(what: CancelTarget, { seqs, n, lastSeq }: CancelledRows): Promise<Cancelled> {
+    const { hub, hand, rows } = this.#parts
     rows.add(-seqs.length)
     this.#known.add(n)
-    this.#cancels.add(what, lastSeq, this.#parts.clock.steadyMs())
+    this.#note(what, lastSeq)
     const waiting = seqs.filter((seq) => !hand.has(seq)).length
     const own = hub.cancel(({ event }) => isMeant(what, event))
     const others = n === 0 ? [] : await this.#ask(n)
@@ -78,6 +89,17 @@ export class StoredCancels {
       waiting: Math.max(0, waiting - taken) + own.waiting,
       running: others.reduce((sum, each) => sum + each.running, own.running),
     }
+  }
+
+  #note(what: CancelTarget, lastSeq: number): void {
+    const { clock, hub, index } = this.#parts
+    if (typeof what === 'string') index.want()
+    if (!isTree(what)) return void this.#cancels.add(what, lastSeq, clock.steadyMs())
+    index.want()
+    index.wantCaused()
+    // Whatever its number.
+    this.#cancels.add(what, Number.POSITIVE_INFINITY, clock.steadyMs() + CANCEL_KEPT_MS)
+    hub.closeTree(what)
   }
 
   /** A thread has taken events back in a transaction. */
@@ -134,21 +156,30 @@ export class StoredCancels {
     const n = Number(number)
     if (this.#known.has(n)) return
     this.#known.add(n)
-    const what = JSON.parse(json) as CancelFilter
-    if (typeof what === 'string') this.#parts.index.want()
-    this.#cancels.add(what, Number(last_seq), this.#parts.clock.steadyMs())
-    const isOld = ({ seq }: HubEvent): boolean => seq > 0 && seq <= Number(last_seq)
+    const what = JSON.parse(json) as CancelTarget
+    this.#note(what, Number(last_seq))
+    const isOld = ({ seq }: HubEvent): boolean => isTree(what) || (seq > 0 && seq <= Number(last_seq))
     const settling = hand.settling((event) => isMeant(what, event))
     const { running } = hub.cancel(({ event }) => isOld(event) && isMeant(what, event))
     members?.doorbell.answer({ n, taken: settling + running, running })
   }
 
-  /** Forgets what everybody has heard of. */
+  /** Forgets what everybody has heard of. What a tree has published meanwhile for a later time is taken back first. */
   async prune(): Promise<void> {
     const { clock, database } = this.#parts
     if (clock.steadyMs() < this.#pruneAtMs) return
     this.#pruneAtMs = clock.steadyMs() + PRUNE_MS
     const db = database()
-    await db.execute(`DELETE FROM heddle_cancel WHERE at_ms < ${CLOCK_MS[db.dialect]} - ${KEPT_MS}`)
+    const taken = await ownTransaction(db, async (tx) => {
+      const { rows } = await tx.execute<Notice>(
+        `DELETE FROM heddle_cancel WHERE at_ms < ${CLOCK_MS[db.dialect]} - ${CANCEL_KEPT_MS} RETURNING what`,
+      )
+      const trees = new Map(rows.map(({ what }) => [what, JSON.parse(what) as CancelTarget]))
+      const again: [CancelTarget, CancelledRows][] = []
+      for (const what of trees.values())
+        if (isTree(what)) again.push([what, await cancelRows(tx, db.dialect, what, true)])
+      return again
+    })
+    for (const [what, rows] of taken) if (rows.n > 0) await this.#taken(what, rows)
   }
 }

@@ -1,8 +1,10 @@
 // The life of an event in this process: publisher → hub → thread → acknowledgement.
 import type { Cancelled, LostReason, SubscriberOptions, TopologyEntry } from '../../contracts/event-bus.ts'
+import type { CancelTarget } from '../../contracts/events.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { HeddleError, type WireError } from '../../core/errors/catalogue.ts'
 import type { Chance, Clock, Timer } from '../../core/schedule/clock.ts'
+import { CANCEL_KEPT_MS, Cancels, isMeant, isTree } from '../../runtime/events/cancelling.ts'
 import type { DeliverySink } from '../../runtime/events/event-server.ts'
 import { otherKey } from '../../runtime/events/publication.ts'
 import { type EventFrame, type UniqueEvent, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
@@ -115,6 +117,7 @@ export class Hub implements DeliverySink {
   readonly #sweepTimer: Timer
   /** Time limits of open requests. */
   readonly #requestTimers = new Set<Timer>()
+  readonly #closedTrees = new Cancels()
   #closed = false
 
   constructor(options: HubOptions) {
@@ -135,7 +138,10 @@ export class Hub implements DeliverySink {
       ...options,
       blockedKeys: this.blockedKeys,
       hasConsumer: (event, group) => this.hasConsumer(event, group),
-      deliver: (event, group) => this.take(event, [{ ...NEW_SHARE, group }]),
+      deliver: (event, group) => {
+        this.take(event, [{ ...NEW_SHARE, group }])
+        if (this.#isTakenBack(event)) this.cancel((each) => each.event === event)
+      },
     })
     this.#permits = new Permits({
       clock: options.clock,
@@ -415,8 +421,9 @@ export class Hub implements DeliverySink {
     const expiresMs = this.#expiryOf(event)
     // One more until all deliveries have been accepted: there may be none.
     if (requester !== null) requester.open++
-    this.#take(hubEventOf(event, expiresMs, null, requester), consumers, null)
-    if (requester !== null) replySettled(requester, SUBSCRIBER_GONE)
+    const isTakenBack = this.#isTakenBack(event)
+    if (!isTakenBack) this.#take(hubEventOf(event, expiresMs, null, requester), consumers, null)
+    if (requester !== null) replySettled(requester, isTakenBack ? CANCELLED : SUBSCRIBER_GONE)
   }
 
   #expiryOf({ ttlMs, delayMs }: EventFrame): number {
@@ -956,6 +963,21 @@ export class Hub implements DeliverySink {
   }
 
   // ── taking back ───────────────────────────────────────────────────────────
+
+  /** Takes events back that are in memory alone, and whatever they cause from now on. */
+  cancelMeant(what: CancelTarget): Cancelled {
+    if (isTree(what)) this.closeTree(what)
+    return this.cancel(({ event }) => isMeant(what, event))
+  }
+
+  /** For some time, nothing of a tree is published in memory. */
+  closeTree(what: CancelTarget): void {
+    this.#closedTrees.add(what, Number.POSITIVE_INFINITY, this.clock.steadyMs() + CANCEL_KEPT_MS)
+  }
+
+  #isTakenBack(event: EventFrame): boolean {
+    return this.#closedTrees.has(event, 0, this.clock.steadyMs())
+  }
 
   /**
    * Takes deliveries back: those that wait have ended, and the handlers of those that run are told; what they still do does not count.

@@ -152,8 +152,8 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
 /** Requests of plugins in all threads to the hub and the event store. */
 function eventServices(hub: Hub, driver: () => EventDriver, asked: AskedServices): EventServices {
   return {
-    requestFor: ({ emitter, event, payload, payloadKeys, parentId, requestId, trace }, timeoutMs) => {
-      const cause = { eventId: parentId, requestId, trace: { traceContext: trace }, origin: null }
+    requestFor: ({ emitter, event, payload, payloadKeys, parentId, ancestors, requestId, trace }, timeoutMs) => {
+      const cause = { eventId: parentId, ancestors, requestId, trace: { traceContext: trace }, origin: null }
       return driver().request(publicationOf(emitter, event, payload, payloadKeys, {}, cause), null, timeoutMs)
     },
     publishUnique: (frame) => driver().publish(frame, null),

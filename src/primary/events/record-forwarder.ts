@@ -71,6 +71,7 @@ export class RecordForwarder {
         const cause = causality.getStore()
         const record = {
           failure,
+          ancestors: cause?.ancestors ?? '',
           requestId: cause?.requestId ?? null,
           trace: cause?.trace?.traceContext ?? NO_TRACE_CONTEXT,
         }

@@ -3,6 +3,7 @@
 import { appendFile, readFileSync, rename } from 'node:fs'
 import { promisify } from 'node:util'
 import type { DeliveryFailure, EventRecord, FailureListener } from '../../contracts/event-bus.ts'
+import { ancestorsBelow } from '../../core/causality/ancestors.ts'
 import { causality } from '../../core/causality/context.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { type Clock, nextTurn, pause } from '../../core/schedule/clock.ts'
@@ -51,7 +52,14 @@ export class Records {
   /** A delivery failed for good. Events published by a listener have the failed event as their cause. */
   failed({ event, subscriber, error, attempts, trace }: FailedDelivery): void {
     const failure: DeliveryFailure = { event: event.event, event_id: event.id, subscriber, error, attempts }
-    causality.run({ eventId: event.id, requestId: event.requestId, trace, origin: null }, () =>
+    const cause = {
+      eventId: event.id,
+      ancestors: ancestorsBelow(event),
+      requestId: event.requestId,
+      trace,
+      origin: null,
+    }
+    causality.run(cause, () =>
       tellAll(this.#failureListeners, failure, (thrown) =>
         this.#log('ERROR', `A failure listener threw; it is not reported again: ${messageOf(thrown)}`),
       ),

@@ -3,7 +3,7 @@
 // Events of a process over Redis Streams.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { CancelFilter } from '../../contracts/events.ts'
+import type { CancelTarget } from '../../contracts/events.ts'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -252,7 +252,7 @@ export class RedisLog {
   }
 
   /** Takes back what the streams have. @throws EVENT_BUS_UNAVAILABLE */
-  cancel(what: CancelFilter): Promise<void> {
+  cancel(what: CancelTarget): Promise<void> {
     return this.#cancels.cancel(what)
   }
 

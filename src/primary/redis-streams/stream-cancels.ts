@@ -1,6 +1,6 @@
 // Events of streams that were taken back.
-import type { CancelFilter } from '../../contracts/events.ts'
-import { Cancels, isMeant } from '../../runtime/events/cancelling.ts'
+import type { CancelTarget } from '../../contracts/events.ts'
+import { CANCEL_KEPT_MS, Cancels, isMeant, isTree, type Meant } from '../../runtime/events/cancelling.ts'
 import { CANCELLED, CANCELLED_CHANNEL } from '../../runtime/redis-streams/keys.ts'
 import { serverMs } from '../../runtime/redis-streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
@@ -17,7 +17,8 @@ export interface StreamCancelsOptions {
 }
 
 /**
- * What was taken back is a sorted set: a `CancelFilter` as JSON, and when, by the server's clock. Entries of that time or before are not delivered.
+ * What was taken back is a sorted set: a `CancelTarget` as JSON, and when, by the server's clock. Entries of that time or before are not delivered,
+ * those that an event has caused for some time after it, too.
  * Every process reads the set when it starts, when its connection is back, and when another one says that there is more.
  */
 export class StreamCancels {
@@ -35,15 +36,15 @@ export class StreamCancels {
   }
 
   /** @throws EVENT_BUS_UNAVAILABLE */
-  async cancel(what: CancelFilter): Promise<void> {
+  async cancel(what: CancelTarget): Promise<void> {
     const { redis } = this.#options
     // An event with a key is never in a stream.
-    if (typeof what !== 'string' && what.key !== undefined) return
+    if (typeof what !== 'string' && !isTree(what) && what.key !== undefined) return
     const nowMs = await serverMs(redis)
     await redis.command('zadd', [CANCELLED, nowMs, JSON.stringify(what)])
     await redis.command('zremrangebyrank', [CANCELLED, 0, -NOTES_MAX - 1])
     await redis.command('publish', [CANCELLED_CHANNEL, ''])
-    this.#cancels.add(what, nowMs)
+    this.#cancels.add(what, lastMsOf(what, nowMs))
   }
 
   /** Reads what is new. While Redis is away, the next look finds it. */
@@ -52,9 +53,10 @@ export class StreamCancels {
     try {
       const found = await redis.command<string[]>('zrangebyscore', [CANCELLED, this.#lastMs, '+inf', 'WITHSCORES'])
       for (let n = 0; n + 1 < found.length; n += 2) {
-        const what = JSON.parse(found[n]!) as CancelFilter
-        const untilMs = Number(found[n + 1])
-        this.#lastMs = Math.max(this.#lastMs, untilMs)
+        const what = JSON.parse(found[n]!) as CancelTarget
+        const atMs = Number(found[n + 1])
+        const untilMs = lastMsOf(what, atMs)
+        this.#lastMs = Math.max(this.#lastMs, atMs)
         if (!this.#cancels.add(what, untilMs)) continue
         hub.cancel(
           ({ event }) =>
@@ -67,9 +69,12 @@ export class StreamCancels {
   }
 
   /** True for an entry that was taken back before it was read. */
-  has(entryId: string, event: { id: string; event: string }): boolean {
-    return this.#cancels.has({ ...event, key: null, unique: null }, timeOf(entryId))
+  has(entryId: string, event: Meant): boolean {
+    return this.#cancels.has(event, timeOf(entryId))
   }
 }
+
+/** Time of the last entry that is meant. */
+const lastMsOf = (what: CancelTarget, atMs: number): number => (isTree(what) ? atMs + CANCEL_KEPT_MS : atMs)
 
 const timeOf = (entryId: string): number => Number(entryId.slice(0, entryId.indexOf('-')))

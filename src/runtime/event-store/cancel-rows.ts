@@ -1,6 +1,8 @@
 // The rows of events that are taken back.
 import type { Queryable } from '../../contracts/db.ts'
-import type { CancelFilter } from '../../contracts/events.ts'
+import type { CancelTarget } from '../../contracts/events.ts'
+import { isTree } from '../events/cancelling.ts'
+import { IS_CAUSED } from './caused-rows.ts'
 import { CLOCK_MS, type StoreDatabase } from './database.ts'
 import { keyColumnOf } from './event-columns.ts'
 import { cancelReports } from './report-rows.ts'
@@ -28,7 +30,7 @@ export async function lastSeqOf(db: StoreDatabase): Promise<number> {
 
 /**
  * What was taken back in the last minutes: each process looks whether it has some in hand.
- * `what` is a `CancelFilter` as JSON; rows above `last_seq` are not meant. `at_ms` is by the database's clock.
+ * `what` is a `CancelTarget` as JSON; rows above `last_seq` are not meant, except those that an event has caused. `at_ms` is by the database's clock.
  */
 export const cancelTable = (dialect: Dialect): string =>
   `CREATE TABLE IF NOT EXISTS heddle_cancel (
@@ -37,16 +39,18 @@ export const cancelTable = (dialect: Dialect): string =>
 
 /**
  * Deletes the rows, and notes it for those who have some in hand.
+ * @param isAgain true for what was taken back before, and may have published meanwhile
  * @returns numbers of the rows, of the note, and of the last row that is meant
  */
 export async function cancelRows(
   tx: Queryable,
   dialect: Dialect,
-  what: CancelFilter,
+  what: CancelTarget,
+  isAgain = false,
 ): Promise<{ seqs: number[]; n: number; lastSeq: number }> {
   const seqs: number[] = []
   const ids = new Set<string>()
-  for (const { where, params } of conditionsOf(what)) {
+  for (const { where, params } of conditionsOf(what, dialect)) {
     for (let found = PAGE; found === PAGE; ) {
       const { rows } = await tx.execute<{ seq: number; event_id: string }>(
         `DELETE FROM heddle_delivery WHERE seq IN (SELECT seq FROM heddle_delivery WHERE ${where} LIMIT ${PAGE}) RETURNING seq, event_id`,
@@ -59,9 +63,12 @@ export async function cancelRows(
       }
     }
   }
-  if (seqs.length === 0) return { seqs, n: 0, lastSeq: 0 }
-  await tx.execute(END_REPLAYS, [CANCELLED])
-  await cancelReports(tx, dialect, [...ids])
+  // What a tree publishes from now on is meant as well.
+  if (seqs.length === 0 && (isAgain || !isTree(what))) return { seqs, n: 0, lastSeq: 0 }
+  if (seqs.length > 0) {
+    await tx.execute(END_REPLAYS, [CANCELLED])
+    await cancelReports(tx, dialect, [...ids])
+  }
   const { rows } = await tx.execute<{ n: number; last_seq: number }>(
     `INSERT INTO heddle_cancel (what, last_seq, at_ms) VALUES ($1, ${LAST_SEQ[dialect]}, ${CLOCK_MS[dialect]}) RETURNING n, last_seq`,
     [JSON.stringify(what)],
@@ -70,8 +77,10 @@ export async function cancelRows(
 }
 
 /** Rows that are ready, and rows that are due later, each by an index; rows without a group by their event. */
-function conditionsOf(what: CancelFilter): { where: string; params: string[] }[] {
-  if (typeof what === 'string') return [{ where: 'event_id = $1', params: [what] }]
+function conditionsOf(what: CancelTarget, dialect: Dialect): { where: string; params: string[] }[] {
+  const ofId = (id: string) => ({ where: 'event_id = $1', params: [id] })
+  if (typeof what === 'string') return [ofId(what)]
+  if (isTree(what)) return [ofId(what.id), { where: IS_CAUSED[dialect], params: [what.id] }]
   const key = what.key === undefined ? null : keyColumnOf(what.key)
   if (what.unique !== undefined) {
     const names = uniqueColumns(what.event, what.unique)

@@ -2,6 +2,7 @@
 
 // Converts events to columns and back, and builds statements for many rows.
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
+import { type Lineage, lineageOf, lineageText } from '../../core/causality/ancestors.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { NORMAL_SHARE, OTHERS } from '../events/shares.ts'
 
@@ -18,9 +19,12 @@ export interface EventColumns {
   key: string | null
 }
 
-/** An event beside its columns: parent, request, trace, emitter, time of publication, payload keys. A JSON array keeps it short. */
+/**
+ * An event beside its columns: parent, request, trace, emitter, time of publication, payload keys. A JSON array keeps it short. Behind the parent, in the
+ * same text, are the other events above it: releases that do not know them read them as a part of its id, and hand them on.
+ */
 type Envelope = [
-  parentId: string | null,
+  lineage: string | null,
   requestId: string | null,
   trace: string,
   emitter: string,
@@ -42,31 +46,37 @@ function jsonOf(text: string): string {
   return json
 }
 
-type InEnvelope = Pick<EventFrame, 'parentId' | 'requestId' | 'trace' | 'emitter' | 'timestampMs' | 'payloadKeys'>
+type InEnvelope = Pick<
+  EventFrame,
+  'parentId' | 'ancestors' | 'requestId' | 'trace' | 'emitter' | 'timestampMs' | 'payloadKeys'
+>
 
 /** Input of the last envelope: events published by one handler within a millisecond have the same. */
 let last: InEnvelope | null = null
 let lastEnvelope = ''
 
-export function envelopeOf({ parentId, requestId, trace, emitter, timestampMs, payloadKeys }: EventFrame): string {
+export function envelopeOf(frame: EventFrame): string {
+  const { parentId, ancestors, requestId, trace, emitter, timestampMs, payloadKeys } = frame
   if (
     last === null ||
     last.timestampMs !== timestampMs ||
     last.requestId !== requestId ||
     last.parentId !== parentId ||
+    last.ancestors !== ancestors ||
     last.trace !== trace ||
     last.emitter !== emitter ||
     last.payloadKeys !== payloadKeys
   ) {
-    last = { parentId, requestId, trace, emitter, timestampMs, payloadKeys }
+    last = { parentId, ancestors, requestId, trace, emitter, timestampMs, payloadKeys }
     lastEnvelope = writtenEnvelope(last)
   }
   return lastEnvelope
 }
 
 /** Written by hand: most of its text never changes. */
-function writtenEnvelope({ parentId, requestId, trace, emitter, timestampMs, payloadKeys }: InEnvelope): string {
-  const parent = parentId === null ? 'null' : `"${parentId}"`
+function writtenEnvelope(envelope: InEnvelope): string {
+  const { parentId, requestId, trace, emitter, timestampMs, payloadKeys } = envelope
+  const parent = parentId === null ? 'null' : toJson(lineageText(envelope))
   // A request's id may come from outside.
   const request = requestId === null ? 'null' : toJson(requestId)
   const span = trace === '' ? '""' : toJson(trace)
@@ -178,6 +188,15 @@ function partsOf(column: string): Readonly<Envelope> {
   return lastParts
 }
 
+/** Returns the events above one; none for a foreign value. */
+export function lineageIn(envelope: string): Lineage {
+  try {
+    return lineageOf(partsOf(envelope)[0])
+  } catch {
+    return lineageOf(null)
+  }
+}
+
 /** Returns the time of publication. @throws an error with the reason if the envelope is invalid */
 export const timestampOf = (envelope: string): number => partsOf(envelope)[4]
 
@@ -198,10 +217,12 @@ const KINDS: readonly (readonly string[])[] = [
  */
 export function frameOf(row: EventColumns): EventFrame {
   if (typeof row.payload !== 'string') throw new Error('its payload is not text')
-  const [parentId, requestId, trace, emitter, timestampMs, payloadKeys] = partsOf(row.envelope)
+  const [lineage, requestId, trace, emitter, timestampMs, payloadKeys] = partsOf(row.envelope)
+  const { parentId, ancestors } = lineageOf(lineage)
   return {
     id: row.id,
     parentId,
+    ancestors,
     event: row.event,
     emitter,
     requestId,

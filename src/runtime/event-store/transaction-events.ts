@@ -1,7 +1,7 @@
 // Publishes the events of transactions: stored in them, delivered after them.
 import type { LastStatement, Queryable, TransactionCompanion, Tx } from '../../contracts/db.ts'
 import type { PublicationCheck } from '../../contracts/event-bus.ts'
-import type { CancelFilter, Payload } from '../../contracts/events.ts'
+import type { CancelFilter, CancelOptions, CancelTarget, Payload } from '../../contracts/events.ts'
 import { type DbError, HeddleError } from '../../core/errors/catalogue.ts'
 import { settled } from '../../core/schedule/waiting.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
@@ -27,7 +27,7 @@ export interface TransactionEventsOptions {
   log: ThreadStore | null
   /** Null without the tool `event_bus`. */
   check: PublicationCheck | null
-  checkCancel: ((what: unknown) => CancelFilter) | null
+  checkCancel: ((what: unknown, options: unknown) => CancelTarget) | null
   /** Events were taken back, and the commit has succeeded. */
   cancelled(): void
   /** Whose an event is: see `EventFrame`. */
@@ -75,8 +75,8 @@ export class TransactionEvents implements TransactionCompanion {
       publish(event, payload, options) {
         return events.#publish(event, payload, options)
       },
-      cancel(what) {
-        return events.#cancel(what)
+      cancel(what, options) {
+        return events.#cancel(what, options)
       },
     }
   }
@@ -99,12 +99,12 @@ export class TransactionEvents implements TransactionCompanion {
     }
   }
 
-  async #cancel(what: CancelFilter): Promise<number> {
+  async #cancel(what: CancelFilter, options: CancelOptions | undefined): Promise<number> {
     const { log, checkCancel } = this.#options
     if (checkCancel === null) {
       throw new HeddleError('TOOL_MISSING', 'tx.cancel needs the tool event_bus, which is not installed')
     }
-    const meant = checkCancel(what)
+    const meant = checkCancel(what, options)
     await this.pending
     let taken = 0
     for (let n = this.#frames.length - 1; n >= 0; n--) {
@@ -118,8 +118,8 @@ export class TransactionEvents implements TransactionCompanion {
     if (log === null) return taken
     if (!log.memory.isOpen) await log.opened()
     for (let n = this.#stored.length - 1; n >= 0; n--) if (isMeant(meant, this.#stored[n]!)) this.#stored.splice(n, 1)
-    const { seqs } = await cancelRows(this.own!, log.isOnServer ? 'postgres' : 'sqlite', meant)
-    this.#hasCancelled ||= seqs.length > 0
+    const { seqs, n } = await cancelRows(this.own!, log.isOnServer ? 'postgres' : 'sqlite', meant)
+    this.#hasCancelled ||= n > 0
     return taken + seqs.length
   }
 

@@ -4,6 +4,7 @@ import type { Tx } from '../../contracts/db.ts'
 import type { DeliveryFailure, LostReason, Subscription } from '../../contracts/event-bus.ts'
 import type { Payload } from '../../contracts/events.ts'
 import type { CodeTracing, OpenSpan, Origin, Work } from '../../contracts/tracing.ts'
+import { ancestorsBelow } from '../../core/causality/ancestors.ts'
 import { causality } from '../../core/causality/context.ts'
 import { HeddleError, isAway, RetryLater, toWire, Unrecoverable, type WireError } from '../../core/errors/catalogue.ts'
 import { cutText, isInstance, messageWithCauses } from '../../core/errors/description.ts'
@@ -238,7 +239,8 @@ export class EventServer implements DeliveryPort {
     let isLater: boolean
     this.#isCalling = true
     try {
-      const cause = { eventId: frame.id, requestId: frame.requestId, trace: span, origin }
+      const { id: eventId, requestId } = frame
+      const cause = { eventId, ancestors: ancestorsBelow(frame), requestId, trace: span, origin }
       const call = subscription.options.transaction === true ? this.#callInTransaction : callSubscriber
       outcome = causality.run(cause, call, subscription, frame, event)
       // Inside the `try`: a returned value may throw when its `then` is read.

@@ -129,6 +129,7 @@ export function publicationOf(
   return {
     id: makeEventId(),
     parentId: cause?.eventId ?? null,
+    ancestors: cause?.ancestors ?? '',
     event,
     emitter,
     requestId: cause?.requestId ?? null,

@@ -10,7 +10,7 @@ import type {
   PublicationCheck,
   Subscription,
 } from '../../contracts/event-bus.ts'
-import type { CancelFilter, Payload, PublishOptions } from '../../contracts/events.ts'
+import type { CancelTarget, Payload, PublishOptions } from '../../contracts/events.ts'
 import { causality, NO_TRACE_CONTEXT } from '../../core/causality/context.ts'
 import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../core/schedule/clock.ts'
 import { Reminder } from '../../core/schedule/repeating-task.ts'
@@ -53,7 +53,7 @@ export abstract class ThreadBus implements BusTransport {
   /** Limits the log of functions that tell no share, by subscriber. */
   readonly #shareFaults = new Reminder(SHARE_FAULT_TOLD_MS)
   checkPublication: PublicationCheck | null = null
-  checkCancel: ((what: unknown) => CancelFilter) | null = null
+  checkCancel: ((what: unknown, options: unknown) => CancelTarget) | null = null
 
   constructor(kernel: ThreadKernel, services: EventServices) {
     const { eventBusMaxSubscriptions, eventBusWaitForTools } = kernel.settings
@@ -133,6 +133,7 @@ export abstract class ThreadBus implements BusTransport {
       payload: json,
       payloadKeys: keys,
       parentId: context?.eventId ?? null,
+      ancestors: context?.ancestors ?? '',
       requestId: context?.requestId ?? null,
       trace: context?.trace?.traceContext ?? NO_TRACE_CONTEXT,
     }

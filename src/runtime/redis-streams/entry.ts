@@ -1,4 +1,5 @@
 // Entries of streams: events as Redis stores them.
+import { ancestorsIn } from '../../core/causality/ancestors.ts'
 import { NO_TRACE_CONTEXT, traceContextOf, traceparentOf, tracestateOf } from '../../core/causality/context.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
@@ -20,6 +21,8 @@ interface Envelope {
   /** The publisher's span, in the format of W3C Trace Context; absent while tracing is off there. */
   traceparent?: string
   tracestate?: string
+  /** The events above the parent: see ancestors.ts. */
+  ancestors?: string
 }
 
 /** An entry as a thread reads it. */
@@ -73,6 +76,7 @@ export function encodeEntry(frame: EventFrame, replica: string, replyTo: string 
     `"emitter":${remembered(names, emitter, nameText)},"request_id":${requestId === null ? 'null' : toJson(requestId)},` +
     `"timestamp":${timestampMs},"payload_keys":${keys},"replica":${remembered(names, replica, nameText)}`
   if (frame.trace !== NO_TRACE_CONTEXT) envelope += traceText(frame.trace)
+  if (frame.ancestors !== '') envelope += `,"ancestors":"${frame.ancestors}"`
   if (ttlMs !== 0) envelope += `,"expires":${timestampMs + ttlMs}`
   envelope += '}'
   return replyTo === null ? ['e', envelope, 'p', frame.payload] : ['e', envelope, 'p', frame.payload, 'r', replyTo]
@@ -115,6 +119,7 @@ export function decodeEntry(event: string, fields: readonly string[]): StreamEve
     frame: {
       id,
       parentId: textOrNull(envelope.parent_id),
+      ancestors: envelope.ancestors === undefined ? '' : ancestorsIn(envelope.ancestors),
       event,
       emitter,
       requestId: textOrNull(envelope.request_id),
@@ -141,14 +146,14 @@ export function decodeEntry(event: string, fields: readonly string[]): StreamEve
 
 /** The envelope as `encodeEntry` writes it, without the rare cases: strings with an escape, lifetimes. */
 const USUAL =
-  /^\{"id":"([^"\\]*)","parent_id":(?:null|"([^"\\]*)"),"emitter":"([^"\\]*)","request_id":(?:null|"([^"\\]*)"),"timestamp":(\d+),"payload_keys":(\[[^\]\\]*\]),"replica":"([^"\\]*)"(?:,"traceparent":"([^"\\]*)")?\}$/
+  /^\{"id":"([^"\\]*)","parent_id":(?:null|"([^"\\]*)"),"emitter":"([^"\\]*)","request_id":(?:null|"([^"\\]*)"),"timestamp":(\d+),"payload_keys":(\[[^\]\\]*\]),"replica":"([^"\\]*)"(?:,"traceparent":"([^"\\]*)")?(?:,"ancestors":"([^"\\]*)")?\}$/
 
 /** @returns undefined when the text is not JSON, null when it is no object */
 function readEnvelope(text: string): Partial<Envelope> | null | undefined {
   const usual = USUAL.exec(text)
   const keyList = usual === null ? null : keysOf(usual[6]!)
   if (usual !== null && keyList !== null) {
-    const [, id, parentId, emitter, requestId, timestamp, , replica, traceparent] = usual
+    const [, id, parentId, emitter, requestId, timestamp, , replica, traceparent, ancestors] = usual
     return {
       id: id!,
       parent_id: parentId ?? null,
@@ -158,6 +163,7 @@ function readEnvelope(text: string): Partial<Envelope> | null | undefined {
       payload_keys: keyList,
       replica: replica!,
       traceparent: traceparent ?? '',
+      ...(ancestors === undefined ? {} : { ancestors }),
     }
   }
   try {

@@ -19,7 +19,7 @@ import { nearestName } from '../../core/config/nearest-name.ts'
 import { callerPlace } from '../../core/errors/places.ts'
 import { checkPayload, type EventContract, loadEventContracts, snapshotOf } from '../../core/schemas/event-contracts.ts'
 import {
-  checkCancelFilter,
+  checkCancel,
   checkDeliveryPage,
   checkEventId,
   checkEventName,
@@ -153,7 +153,7 @@ export default class EventBusTool implements Tool {
   constructor(runtime: ToolRuntime) {
     this.#runtime = runtime
     this.#undeclared = runtime.settings.nodeEnv === 'production' ? null : new UndeclaredEvents()
-    runtime.host.bus.checkCancel = checkCancelFilter
+    runtime.host.bus.checkCancel = checkCancel
     // Not async: a promise less for each event of a transaction.
     runtime.host.bus.checkPublication = (event, payload, options) => {
       checkEventName(event)
@@ -227,7 +227,7 @@ export default class EventBusTool implements Tool {
         this.#warnOfSubscriber(event, owner.name)
         return bus.subscribe({ owner, event, handler: handler as Subscriber, ...checked })
       },
-      cancel: async (what) => hub.cancel(checkCancelFilter(what)),
+      cancel: async (what, options) => hub.cancel(checkCancel(what, options)),
       follow: (id, options) => bus.follow(checkEventId('follow', id), checkFollowOptions(options)),
       queues: async () => hub.queues(),
       getDeliveries: async (page) => hub.deliveries(checkDeliveryPage(page)),

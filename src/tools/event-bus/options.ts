@@ -8,7 +8,7 @@ import type {
   SubscribeOptions,
   SubscriberOptions,
 } from '../../contracts/event-bus.ts'
-import type { CancelFilter, PublishOptions } from '../../contracts/events.ts'
+import type { CancelFilter, CancelOptions, CancelTarget, PublishOptions } from '../../contracts/events.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { PRIORITIES, SUBSCRIBER_DEFAULTS } from '../../core/schemas/event-contracts.ts'
 
@@ -101,13 +101,17 @@ function checkKey(key: unknown): void {
   throw invalid(`key must be a string of 1 to ${MAX_KEY_CHARS} characters`, key)
 }
 
-export function checkCancelFilter(what: unknown): CancelFilter {
+export function checkCancel(what: unknown, options: unknown): CancelTarget {
+  const { causedToo = false } = asObject<CancelOptions>(options)
+  if (typeof causedToo !== 'boolean') throw invalid('causedToo must be true or false', causedToo)
   if (typeof what === 'string') {
-    if (EVENT_ID.test(what)) return what
+    if (EVENT_ID.test(what)) return causedToo ? { id: what, causedToo } : what
     throw invalid('cancel takes the id of an event, or { event, key, unique }', what)
   }
   const { event, key, unique } = asObject<Exclude<CancelFilter, string>>(what)
   checkEventName(event)
+  // What has ended is not known any more, and so what it has caused.
+  if (causedToo) throw refused('causedToo is for the id of an event: take the events of a name back one by one')
   checkKey(key)
   if (unique !== undefined) checkUniqueName(unique)
   return { event, ...defined({ key, unique }) }

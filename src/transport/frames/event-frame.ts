@@ -15,6 +15,8 @@ export interface UniqueEvent {
 export interface EventFrame {
   id: string
   parentId: string | null
+  /** See ancestors.ts. */
+  ancestors: string
   event: string
   emitter: string
   requestId: string | null
@@ -63,7 +65,7 @@ export const WANTS_REPLY = 1 << 16
 
 /**
  * Bytes before the text: timestamp, delay and ttl as float64 (bytes 0–23), then words 6 to 13: subscriber, attempt, lengths of id and parent,
- * of event and emitter, of the request id, of the key, the bytes of the text, the length of the trace, then the id of its row and
+ * of event and emitter, of the request id, of the key and the ancestors, the bytes of the text, the length of the trace, then the id of its row and
  * the time until which it may begin, as float64 (bytes 56–71). The text follows, then the payload.
  */
 const EVENT_FIXED_BYTES = 72
@@ -73,6 +75,7 @@ export function eventMaxBytes(frame: EventFrame, form: PayloadForm): number {
   const units =
     frame.id.length +
     (frame.parentId?.length ?? 0) +
+    frame.ancestors.length +
     frame.event.length +
     frame.emitter.length +
     (frame.requestId?.length ?? 0) +
@@ -93,6 +96,7 @@ export function writeEvent(to: FrameMemory, at: number, frame: EventFrame, form:
   const text =
     frame.id +
     (frame.parentId ?? '') +
+    frame.ancestors +
     frame.event +
     frame.emitter +
     (frame.requestId ?? '') +
@@ -110,7 +114,7 @@ export function writeEvent(to: FrameMemory, at: number, frame: EventFrame, form:
   words[word + 8] = frame.id.length | ((frame.parentId === null ? NULL_LENGTH : frame.parentId.length) << 16)
   words[word + 9] = frame.event.length | (frame.emitter.length << 16)
   words[word + 10] = frame.requestId === null ? -1 : frame.requestId.length
-  words[word + 11] = frame.key === null ? -1 : frame.key.length
+  words[word + 11] = (frame.key === null ? NULL_LENGTH : frame.key.length) | (frame.ancestors.length << 16)
   const textBytes = bytes.utf8Write(text, at + EVENT_FIXED_BYTES)
   words[word + 12] = textBytes
   words[word + 13] = frame.trace.length | (frame.shares.length << 16)
@@ -130,21 +134,23 @@ export function readEvent(from: FrameMemory, at: number, length: number, form: P
   const idEnd = words[word + 8]! & 0xffff
   const parentLength = words[word + 8]! >>> 16
   const parentEnd = idEnd + (parentLength === NULL_LENGTH ? 0 : parentLength)
-  const eventEnd = parentEnd + (words[word + 9]! & 0xffff)
+  const ancestorsEnd = parentEnd + (words[word + 11]! >>> 16)
+  const eventEnd = ancestorsEnd + (words[word + 9]! & 0xffff)
   const emitterEnd = eventEnd + (words[word + 9]! >>> 16)
   const requestIdLength = words[word + 10]!
   const requestIdEnd = emitterEnd + Math.max(0, requestIdLength)
-  const keyLength = words[word + 11]!
-  const keyEnd = requestIdEnd + Math.max(0, keyLength)
+  const keyLength = words[word + 11]! & 0xffff
+  const keyEnd = requestIdEnd + (keyLength === NULL_LENGTH ? 0 : keyLength)
   const traceEnd = keyEnd + (words[word + 13]! & 0xffff)
   const sharesEnd = traceEnd + (words[word + 13]! >>> 16)
   const event = {
     id: text.slice(0, idEnd),
     parentId: parentLength === NULL_LENGTH ? null : text.slice(idEnd, parentEnd),
-    event: text.slice(parentEnd, eventEnd),
+    ancestors: ancestorsEnd === parentEnd ? '' : text.slice(parentEnd, ancestorsEnd),
+    event: text.slice(ancestorsEnd, eventEnd),
     emitter: text.slice(eventEnd, emitterEnd),
     requestId: requestIdLength < 0 ? null : text.slice(emitterEnd, requestIdEnd),
-    key: keyLength < 0 ? null : text.slice(requestIdEnd, keyEnd),
+    key: keyLength === NULL_LENGTH ? null : text.slice(requestIdEnd, keyEnd),
     trace: text.slice(keyEnd, traceEnd),
     shares: text.slice(traceEnd, sharesEnd),
     payloadKeys: text.slice(sharesEnd),

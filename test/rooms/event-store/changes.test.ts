@@ -37,6 +37,7 @@ interface StoredRow {
 const frameOf = (n: number, key: string | null = null): EventFrame => ({
   id: `evt_${String(n).padStart(5, '0')}`,
   parentId: null,
+  ancestors: '',
   event: 'order.taken',
   emitter: 'shop',
   requestId: null,

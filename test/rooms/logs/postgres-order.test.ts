@@ -40,6 +40,7 @@ function insertOf(tag: string, n: number, key: string | null): string {
   const frame = {
     id: `evt_${String(n).padStart(12, '0')}_${tag}`,
     parentId: null,
+    ancestors: '',
     event: 'work',
     emitter: 'shop',
     requestId: null,

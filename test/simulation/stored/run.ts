@@ -585,6 +585,7 @@ export class StoredRun {
     const frame: EventFrame = {
       id,
       parentId: parent,
+      ancestors: '',
       event,
       emitter: 'shop.Sell',
       requestId: null,

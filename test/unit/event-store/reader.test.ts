@@ -19,6 +19,7 @@ const rowOf = (group: number, n: number): StoredDelivery => ({
   event: {
     id: `evt_${n}`,
     parentId: null,
+    ancestors: '',
     event: 'large',
     emitter: 'shop',
     requestId: null,

@@ -31,6 +31,7 @@ class Rows implements DeliveryStore {
     const event = {
       id: `evt_${seq}`,
       parentId: null,
+      ancestors: '',
       event: 'some',
       emitter: 'shop',
       requestId: null,

@@ -63,6 +63,7 @@ export const eventOf = (id: string, more: Partial<EventFrame> = {}): EventFrame 
   id,
   parentId: null,
   beginBy: 0,
+  ancestors: '',
   event: 'order.placed',
   emitter: 'test.Emitter',
   requestId: 'req_1',
