@@ -105,7 +105,7 @@ export interface Tx extends Queryable {
    */
   publish<Name extends EventName>(event: Name, payload: Published<Name>, options?: PublishOptions): Promise<string>
   /**
-   * Takes events back with the commit: those that wait, those of this transaction, and the running ones, whose signals are aborted after it. Events of
+   * Takes events back with the commit, with `causedToo` those that they have caused as well: those that wait, those of this transaction, and the running ones, whose signals are aborted after it. Events of
    * Redis Streams are not meant. In the end they are gone exactly when the rows of the transaction are there.
    * @returns how many deliveries
    * @throws EVENT_NAME_INVALID, EVENT_OPTIONS_INVALID, EVENT_BUS_UNAVAILABLE

@@ -311,6 +311,7 @@ export interface EventBus {
   ): Promise<T>
   /**
    * Takes events back, in all processes: those that wait are gone, the signals of those that run are aborted, and nothing is tried again.
+   * @param options `causedToo` takes back what the event has caused as well; only with an id
    * @throws EVENT_NAME_INVALID, EVENT_OPTIONS_INVALID
    */
   cancel(what: CancelFilter, options?: CancelOptions): Promise<Cancelled>

@@ -25,8 +25,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     what: 'an empty ordering key becomes none',
     file: 'src/transport/frames/event-frame.ts',
-    from: 'key: keyLength < 0 ? null',
-    to: 'key: keyLength <= 0 ? null',
+    from: 'key: keyLength === NULL_LENGTH ? null',
+    to: 'key: keyLength === NULL_LENGTH || keyLength === 0 ? null',
     tests: ['shm/frames'],
   },
   {

@@ -14,6 +14,9 @@ import { type OperatorAct, tellOperatorAct } from '../operator-acts.ts'
 
 const EVENT = z.unknown().optional().meta({ description: 'The event. Needed if the subscriber has several.' })
 const WHICH = z.looseObject({ event: EVENT })
+const CANCEL = z.looseObject({
+  caused_too: z.boolean().optional().meta({ description: 'True: with everything that the event has caused.' }),
+})
 /** What the bus checks itself is told here for the documents alone. */
 const PAGE = z.looseObject({
   event: EVENT,
@@ -90,6 +93,7 @@ export default class ManageQueues extends Plugin {
     })
     this.#http.addEndpoint('/system/events/:id/cancel', 'POST', this.cancel, {
       tags,
+      body: CANCEL,
       summary: 'Takes an event back',
       description: 'From all of its subscribers: what waits is gone, and handlers that run are told.',
     })
@@ -144,10 +148,11 @@ export default class ManageQueues extends Plugin {
     })
   }
 
-  async cancel({ id }: Data, context: HttpContext) {
+  async cancel({ id, caused_too: causedToo = false }: Data, context: HttpContext) {
     return this.#checked(context, async () => {
-      const taken = await this.#bus.cancel(String(id))
-      if (taken.waiting + taken.running === 0) throw new HttpError(404, `${id} neither waits nor runs`)
+      const taken = await this.#bus.cancel(String(id), { causedToo: causedToo === true })
+      const which = causedToo ? ', nor does what it has caused' : ''
+      if (taken.waiting + taken.running === 0) throw new HttpError(404, `${id} neither waits nor runs${which}`)
       await this.#tell('event.cancel', String(id), context)
       return { success: true, data: { id, ...taken } }
     })

@@ -301,20 +301,21 @@ export const TOOLS: Readonly<Record<string, AssistantTool>> = {
   },
   manage_queue: {
     description:
-      'Pauses or resumes a subscriber in all processes, lets a delivery begin now that waits for its time or its next attempt, or takes an event back from all of its subscribers. Only where the process lets assistants write.',
+      'Pauses or resumes a subscriber in all processes, lets a delivery begin now that waits for its time or its next attempt, or takes an event back from all of its subscribers, perhaps with all that it has caused. Only where the process lets assistants write.',
     input: {
       action: z.enum(['pause', 'resume', 'run', 'cancel']),
       event: z.string().optional().describe('To pause or resume'),
       subscriber: z.string().optional().describe('Default: all of the event'),
       id: z.string().optional().describe('To run or cancel: evt_…'),
+      caused_too: z.boolean().optional().describe('Cancel: with everything that the event has caused'),
     },
     writes: true,
-    async call(view, { action, event, subscriber, id }) {
+    async call(view, { action, event, subscriber, id, caused_too: causedToo = false }) {
       if (!view.mayWrite) throw new ToolFault(READ_ONLY)
       const isOfEvent = action === 'pause' || action === 'resume'
       if (isOfEvent && event === undefined) throw new ToolFault(`${action} takes an event, and perhaps a subscriber`)
       if (!isOfEvent && id === undefined) throw new ToolFault(`${action} takes the id of an event`)
-      if (action === 'cancel') return view.bus.cancel(id as string)
+      if (action === 'cancel') return view.bus.cancel(id as string, { causedToo })
       if (action === 'run') return { runs: await view.bus.runNow(id as string, subscriber) }
       return { changed: await view.bus[action as 'pause' | 'resume'](event as string, subscriber) }
     },

@@ -355,6 +355,7 @@ export class EventStore {
     if (memory.recipients !== 'later') await this.#early.assign()
     await this.#due.open(this.hand.lastBefore)
     this.reader.areUrgent(await this.#store.urgentEvents())
+    await this.cancels.look()
     // It may have ended meanwhile.
     if (this.#state !== 'open') return
     this.#state = 'serving'

@@ -2,7 +2,7 @@
 import { Numbered } from '../../core/collections/numbered.ts'
 import type { Clock } from '../../core/schedule/clock.ts'
 import { frameOf } from '../../runtime/event-store/event-columns.ts'
-import type { Meant } from '../../runtime/events/cancelling.ts'
+import { CANCELLED, type Meant } from '../../runtime/events/cancelling.ts'
 import { bytesOf, type EventFrame } from '../../transport/frames/event-frame.ts'
 import type { NotedDelivery } from '../../transport/store-changes.ts'
 import { type Delivery, type EventSource, type FailedDelivery, hubEventOf, type Share } from '../events/consumer.ts'
@@ -125,7 +125,7 @@ export class Hand implements EventSource {
     const held = this.#hold(cursor, row, trial)
     if (trial !== null) this.#trialEnded(trial)
     if (shares.length > 0) hub.take(hubEventOf(event, expiresMs, this), shares)
-    this.#ended(held)
+    this.#ended(held, isCancelled ? CANCELLED : null)
     return true
   }
 
@@ -347,13 +347,13 @@ export class Hand implements EventSource {
     this.#ended(held)
   }
 
-  /** One of its deliveries has ended. */
-  #ended(held: Held): void {
+  /** One of its deliveries has ended. @param error of a replay */
+  #ended(held: Held, error: string | null = null): void {
     held.open--
     if (held.open > 0 || held.state !== 'held') return
     this.#settles(held)
     const { settler } = this.#parts
-    if (this.#replays.delete(held.seq)) settler.replayed({ seq: held.seq, error: null, letter: null }, held.slot)
+    if (this.#replays.delete(held.seq)) settler.replayed({ seq: held.seq, error, letter: null }, held.slot)
     settler.done(held.seq, held.slot)
   }
 

@@ -4,7 +4,7 @@ import type { CancelTarget } from '../../contracts/events.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { HeddleError, type WireError } from '../../core/errors/catalogue.ts'
 import type { Chance, Clock, Timer } from '../../core/schedule/clock.ts'
-import { CANCEL_KEPT_MS, Cancels, isMeant, isTree } from '../../runtime/events/cancelling.ts'
+import { CANCEL_KEPT_MS, CANCELLED, Cancels, isMeant, isTree } from '../../runtime/events/cancelling.ts'
 import type { DeliverySink } from '../../runtime/events/event-server.ts'
 import { otherKey } from '../../runtime/events/publication.ts'
 import { type EventFrame, type UniqueEvent, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
@@ -55,7 +55,6 @@ export { POISON_DEATHS }
 /** Reasons for a missing reply. */
 const SUBSCRIBER_GONE = 'The subscriber is gone'
 const EXPIRED = 'The request has expired before it was handled'
-const CANCELLED = 'The event was cancelled'
 /** Deliveries of one share that wait in a process at most. */
 const SHARE_MAX = 512
 /** Interval between checks of deadlines, milliseconds. */

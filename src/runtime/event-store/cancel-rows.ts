@@ -1,7 +1,7 @@
 // The rows of events that are taken back.
 import type { Queryable } from '../../contracts/db.ts'
 import type { CancelTarget } from '../../contracts/events.ts'
-import { isTree } from '../events/cancelling.ts'
+import { CANCELLED, isTree } from '../events/cancelling.ts'
 import { IS_CAUSED } from './caused-rows.ts'
 import { CLOCK_MS, type StoreDatabase } from './database.ts'
 import { keyColumnOf } from './event-columns.ts'
@@ -13,7 +13,6 @@ type Dialect = keyof typeof CLOCK_MS
 /** Replays of dead letters whose rows are gone. */
 const END_REPLAYS = `UPDATE heddle_dead SET replay = 'failed', replay_error = $1, is_parked = 0, payload = '' WHERE replay = 'running' AND replay_seq > 0
   AND NOT EXISTS (SELECT 1 FROM heddle_delivery WHERE seq = heddle_dead.replay_seq)`
-const CANCELLED = 'The event was cancelled'
 
 /** Rows that one statement deletes. */
 const PAGE = 10_000

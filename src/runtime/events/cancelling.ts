@@ -34,6 +34,9 @@ export function isMeant(what: CancelTarget, meant: Meant): boolean {
 export const isTree = (what: CancelTarget): what is { id: string; causedToo: true } =>
   typeof what === 'object' && 'id' in what
 
+/** Why what was taken back has not been handled. */
+export const CANCELLED = 'The event was cancelled'
+
 /** Time for which a cancel is noted, milliseconds. So long nothing of a tree begins. */
 export const CANCEL_KEPT_MS = 600_000
 

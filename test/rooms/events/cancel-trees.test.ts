@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { type Heddle, startHeddle } from '../../support/heddle.ts'
 import { redisServer } from '../../support/servers/redis.ts'
 import { until } from '../../support/until.ts'
-import { onPostgres, onSqlite } from '../event-store/databases.ts'
+import { kill, onPostgres, onSqlite } from '../event-store/databases.ts'
 
 const DOMAINS = fileURLToPath(new URL('../../fixtures/trees', import.meta.url))
 
@@ -65,7 +65,7 @@ const NEVER = ['delayed', 'queued', 'keyed', 'delayed child', 'late', 'later', '
 const STARTS: [string, (t: TestContext) => Promise<(() => Promise<Heddle>) | null>][] = [
   [
     'in memory',
-    async (t) => () => startHeddle(t, { domains: [DOMAINS], lanes: 2, env: { EVENT_BUS_DRIVER: 'in_process' } }),
+    async (t) => () => startHeddle(t, { domains: [DOMAINS], lanes: 1, env: { EVENT_BUS_DRIVER: 'in_process' } }),
   ],
   ['SQLite', async (t) => (await onSqlite(t, DOMAINS))!.start],
   ['PostgreSQL', async (t) => (await onPostgres(t, false, DOMAINS))?.start ?? null],
@@ -112,3 +112,180 @@ for (const [where, startOf] of STARTS)
     await grow(heddle, { name: 'next', event: 'tree.queues' })
     await haveBegun([heddle], ['next'])
   })
+
+const FILE_OR_SERVER = [
+  ['SQLite', (t: TestContext) => onSqlite(t, DOMAINS)],
+  ['PostgreSQL', (t: TestContext) => onPostgres(t, false, DOMAINS)],
+] as const
+
+for (const [where, storeOf] of FILE_OR_SERVER) {
+  test(`a transaction takes a tree back with its commit, and what it has published there, too (${where})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return t.skip('no such server')
+    const heddle = await store.start()
+    const children = [
+      { name: 'runs', event: 'tree.commits', children: [{ name: 'stays', stays: true }] },
+      { name: 'delayed', ...LONG },
+    ]
+    const root = await grow(heddle, { name: 'root', children: [{ name: 'ended', children }] })
+    await haveBegun([heddle], ['stays'])
+    assert.equal((await heddle.post('/cancel-in-transaction', { id: root, fails: true })).status, 500)
+    await pause(300)
+    assert.deepEqual((await seenBy(heddle)).reasons, {})
+    assert.equal((await store.rows('SELECT seq FROM heddle_delivery')).length, 2)
+    const { body } = await heddle.post('/cancel-in-transaction', { id: root, child: { name: 'of the request' } })
+    assert.deepEqual(body, { taken: 2 })
+    await until(async () => (await seenBy(heddle)).reasons.stays === 'cancelled', 'the signal')
+    await haveBegun([heddle], ['of the request'])
+    assert.equal((await seenBy(heddle)).begun.includes('delayed'), false)
+    await until(async () => (await store.rows('SELECT seq FROM heddle_delivery')).length === 0, 'the end')
+  })
+
+  test(`what a tree has published late for a later time is gone when its cancel is forgotten (${where})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return t.skip('no such server')
+    const heddle = await store.start()
+    const late = [{ name: 'much later', delayMs: 3_600_000 }]
+    const root = await grow(heddle, { name: 'root', children: [{ name: 'runs', stays: true, late }] })
+    await grow(heddle, { name: 'other', ...LONG })
+    await haveBegun([heddle], ['runs'])
+    assert.deepEqual(await cancel(heddle, root), { waiting: 0, running: 1 })
+    await until(async () => (await store.rows('SELECT seq FROM heddle_delivery')).length === 2, 'the late event')
+    await store.rows('UPDATE heddle_cancel SET at_ms = at_ms - 600000')
+    // Once a minute.
+    await until(async () => (await store.rows('SELECT seq FROM heddle_delivery')).length === 1, 'its end', 90_000)
+    const names = await store.rows<{ payload: string }>('SELECT payload FROM heddle_delivery')
+    assert.match(String(names[0]!.payload), /other/)
+  })
+
+  test(`after a crash, what its handlers had published late is not delivered (${where})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return t.skip('no such server')
+    const heddle = await store.start()
+    const late = [{ name: 'late', delayMs: 2000 }]
+    const root = await grow(heddle, { name: 'root', children: [{ name: 'runs', stays: true, late }] })
+    await haveBegun([heddle], ['runs'])
+    await cancel(heddle, root)
+    await until(() => heddle.logs.some(({ msg }) => msg === 'runs has ended'), 'its end')
+    assert.equal((await store.rows('SELECT seq FROM heddle_delivery')).length, 1)
+    await kill(heddle)
+    const next = await store.start()
+    await until(async () => (await store.rows('SELECT seq FROM heddle_delivery')).length === 0, 'the end of the row')
+    assert.deepEqual((await seenBy(next)).begun, [])
+  })
+
+  test(`the replay of a dead letter is of its tree, until ten minutes after the cancel (${where})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return t.skip('no such server')
+    const heddle = await store.start()
+    const dead = { name: 'dead', event: 'tree.dies', fails: true, stays: false }
+    const root = await grow(heddle, { name: 'root', children: [{ name: 'ended', children: [dead] }] })
+    await until(async () => (await seenBy(heddle)).dead.length === 1, 'the dead letter')
+    const { id } = (await seenBy(heddle)).dead[0]!
+    assert.deepEqual(await cancel(heddle, root), { waiting: 0, running: 0 })
+    assert.deepEqual((await heddle.post('/replay', { id })).body, { replayed: true })
+    await until(async () => (await seenBy(heddle)).replays[0]?.outcome === 'failed', 'the end of the replay')
+    assert.equal((await seenBy(heddle)).begun.filter((name) => name === 'dead').length, 1)
+  })
+
+  test(`a cancel reaches sixteen generations down, and no seventeenth (${where})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return t.skip('no such server')
+    const heddle = await store.start()
+    let branch: object = { name: 'g17', ...LONG }
+    for (let n = 16; n > 0; n--) branch = { name: `g${n}`, children: [branch, { name: `side${n + 1}`, ...LONG }] }
+    const root = await grow(heddle, { name: 'root', children: [branch] })
+    await haveBegun([heddle], ['g16'])
+    await until(async () => (await store.rows('SELECT seq FROM heddle_delivery')).length === 17, 'the delayed ones')
+    // side2 to side16; g17 and side17 are too far down.
+    assert.deepEqual(await cancel(heddle, root), { waiting: 15, running: 0 })
+    const { ids } = await seenBy(heddle)
+    assert.deepEqual(await cancel(heddle, ids.g1!), { waiting: 2, running: 0 })
+  })
+
+  test(`a tree reaches over broadcasts, later subscribers and runs of jobs (${where})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return t.skip('no such server')
+    const heddle = await store.start()
+    await heddle.post('/late-subscriber', {})
+    const children = ['tree.spreads', 'tree.temporary'].map((event) => ({
+      name: event,
+      event,
+      children: [{ name: `child of ${event}`, stays: true }],
+    }))
+    const root = await grow(heddle, { name: 'root', children })
+    await haveBegun([heddle], ['child of tree.spreads', 'child of tree.temporary'])
+    assert.deepEqual(await cancel(heddle, root), { waiting: 0, running: 2 })
+    await heddle.post('/plant', {})
+    await haveBegun([heddle], ['child of planted'])
+    const { ids } = await seenBy(heddle)
+    assert.deepEqual(await cancel(heddle, ids.planted!), { waiting: 0, running: 1 })
+  })
+
+  test(`ten thousand descendants are gone at once, and a row of an earlier version is read (${where})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return t.skip('no such server')
+    const heddle = await store.start()
+    const many = { name: 'n', ...LONG, times: 10_000 }
+    const root = await grow(heddle, { name: 'root', children: [{ name: 'ended', children: [many] }] })
+    await until(
+      async () =>
+        Number((await store.rows<{ n: number }>('SELECT count(*) AS n FROM heddle_delivery'))[0]!.n) >= 10_000,
+      'all rows',
+      120_000,
+    )
+    const { ids } = await seenBy(heddle)
+    // As earlier versions wrote them: the parent alone.
+    const old = `["${ids.ended}",null,"","grow.GrowTrees",1700000000000,"name"]`
+    await store.rows(
+      `UPDATE heddle_delivery SET envelope = '${old}' WHERE payload LIKE '%"n77"%' OR payload LIKE '%"n78"%'`,
+    )
+    for (const expected of [9998, 0]) {
+      const startMs = performance.now()
+      assert.deepEqual(await cancel(heddle, root), { waiting: expected, running: 0 })
+      t.diagnostic(`${expected}: ${Math.round(performance.now() - startMs)} ms`)
+    }
+    assert.deepEqual(await cancel(heddle, ids.ended!), { waiting: 2, running: 0 })
+  })
+}
+
+const OWNERS = `SELECT DISTINCT s.member FROM heddle_slot AS s JOIN heddle_group AS g ON g.id = s.grp
+  WHERE g.event = 'tree.grows' AND s.member IS NOT NULL`
+
+for (const [how, env] of [
+  ['', {}],
+  [' behind a pooler', { RDB_POOLER: 'transaction' }],
+] as const)
+  test(`a tree over two processes is taken back from one of them${how}`, async (t) => {
+    const store = await onPostgres(t, false, DOMAINS)
+    if (store === null) return t.skip('no PostgreSQL')
+    const start = (id: string) => store.start({ REPLICA_ID: id, ...env })
+    const both = [await start('a'), await start('b')] as const
+    const [first, second] = both
+    await until(async () => (await store.rows(OWNERS)).length === 2, 'slots of both')
+    const late = [{ name: 'late' }, { name: 'late delayed', delayMs: 1500 }]
+    const names = Array.from({ length: 12 }, (_, n) => `e${n}`)
+    const stay = names.map((name) => ({ name, stays: true, late, ...(name < 'e5' ? { key: name } : {}) }))
+    const middle = { name: 'ended', children: [...stay, { name: 'delayed', ...LONG }] }
+    const root = await grow(first, { name: 'root', children: [middle] })
+    await haveBegun(both, names)
+    const here = (await Promise.all(both.map(seenBy))).map(({ begun }) => begun.length)
+    t.diagnostic(`begun in each: ${here}`)
+    assert.ok(here.every((count) => count > 0))
+    const taken = await cancel(second, root)
+    assert.equal(taken.waiting + taken.running, 13)
+    await until(async () => {
+      const reasons = (await Promise.all(both.map(seenBy))).flatMap((seen) => Object.values(seen.reasons))
+      return reasons.length === 12 && reasons.every((reason) => reason === 'cancelled')
+    }, 'the signals')
+    await until(async () => (await store.rows('SELECT seq FROM heddle_delivery')).length === 0, 'the end of all rows')
+    for (const { begun } of await Promise.all(both.map(seenBy)))
+      for (const name of ['late', 'late delayed', 'delayed']) assert.equal(begun.includes(name), false, name)
+  })
+
+test('a filter is not taken with causedToo', async (t) => {
+  const heddle = await (await onSqlite(t, DOMAINS))!.start()
+  const { body } = await heddle.post('/cancel', { id: { event: 'tree.grows' } })
+  assert.equal(body.code, 'EVENT_OPTIONS_INVALID')
+  assert.match(body.error, /causedToo is for the id of an event/)
+})

@@ -60,7 +60,8 @@ test('queues are shown, listed, paused, and single deliveries run or taken back,
     assert.match(JSON.stringify(refused.body).replaceAll('\\', ''), says)
   }
   assert.equal((await heddle.post(`${PATH}/${first}/run`)).status, 404)
-  assert.equal((await heddle.post(`/system/events/${first}/cancel`)).status, 404)
+  for (const body of [{}, { caused_too: true }])
+    assert.equal((await heddle.post(`/system/events/${first}/cancel`, body)).status, 404)
 })
 
 test('a replay of dead letters is shown before, over HTTP', async (t) => {

@@ -4,12 +4,17 @@ import { envelopeOf, frameOf } from '../../../src/runtime/event-store/event-colu
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import { eventOf } from '../events/fake-thread.ts'
 
+const ID = `evt_${'0'.repeat(32)}`
 const FRAME = eventOf('evt_1', { payloadKeys: 'id', timestampMs: 1_700_000_000_000, seq: 7, payload: '{"id":1}' })
 
 test('an envelope is its own event’s, which differs from the one before in one field', () => {
   const others: Partial<EventFrame>[] = [
     {},
     { parentId: 'evt_0' },
+    { parentId: 'evt_"0\\' },
+    { parentId: ID },
+    { parentId: ID, ancestors: ID },
+    { parentId: ID, ancestors: `${ID} ${ID}` },
     { requestId: 'of a client: "\u00e9"' },
     { trace: 'span' },
     { emitter: 'shop.Send' },

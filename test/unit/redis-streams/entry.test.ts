@@ -100,6 +100,19 @@ test('nulls, no keys, and every envelope is JSON', () => {
   }
 })
 
+test('the events above the parent are there, and what others have written there is checked', () => {
+  const id = `evt_${'0'.repeat(32)}`
+  roundTrip({ ancestors: id })
+  roundTrip({ ancestors: `${id} ${id}`, ttlMs: 5, trace: '' })
+  for (const text of HOSTILE) roundTrip({ ancestors: id, emitter: text, requestId: text })
+  const [, envelope] = encodeEntry({ ...FRAME, ancestors: id }, 'r', null)
+  for (const other of [...HOSTILE, `${id} `, id.repeat(2)])
+    assert.equal(
+      decoded(['e', envelope!.replace(`"${id}"`, () => JSON.stringify(other)), 'p', '{}']).frame.ancestors,
+      '',
+    )
+})
+
 test('a lifetime is counted from the publication', () => {
   assert.equal(roundTrip({}).expiresMs, 0)
   assert.equal(roundTrip({ ttlMs: 500 }).expiresMs, FRAME.timestampMs + 500)

@@ -45,6 +45,18 @@ test('an event has the key that it was written with: none, an empty one, or any 
   }
 })
 
+test('an event has the parent and the ancestors that it was written with, beside any key', () => {
+  for (const key of [null, '', 'k'.repeat(512)])
+    for (const parentId of [null, 'evt_0'])
+      for (const ancestors of ['', 'evt_1', 'evt_1 '.repeat(92)]) {
+        const event: EventFrame = eventOf('e', { key, parentId, ancestors, requestId: 'r' })
+        const memory = frameMemory(8 * Math.ceil(eventMaxBytes(event, 'text') / 8))
+        const read = readEvent(memory, 0, writeEvent(memory, 0, event, 'text'), 'text')
+        for (const field of ['key', 'parentId', 'ancestors', 'event', 'emitter', 'requestId'] as const)
+          assert.equal(read[field], event[field], field)
+      }
+})
+
 test('what the other side has begun to read is not taken back, and nothing is read that was', () => {
   const memory = createRing(1024)
   const producer = new RingProducer(memory)

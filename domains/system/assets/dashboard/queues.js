@@ -236,12 +236,12 @@ export class QueuesView extends View {
     const about = `${queue.event} ${id}`
     const run = ({ currentTarget }) =>
       this.#act(currentTarget, about, pathOf(queue, `/${id}/run`), {}, () => 'begins now')
-    const cancel = (button) =>
+    const cancel = (button, isWithCaused = false) =>
       this.#act(
         button,
         about,
         `/system/events/${id}/cancel`,
-        {},
+        { caused_too: isWithCaused },
         ({ waiting, running: told }) => `taken back: ${count(waiting)} waited, ${count(told)} ran`,
       )
     const canRun = state === 'later' || state === 'retrying' || at !== undefined
@@ -274,7 +274,8 @@ export class QueuesView extends View {
         ])}
         <div class="actions">
           ${canRun ? html`<button class="primary" type="button" aria-label=${`Run ${id} now`} @click=${run}>Run now</button>` : nothing}
-          ${sureButton({ label: `Cancel ${id} for all subscribers`, text: 'Cancel', question: 'For all subscribers?' }, cancel)}
+          ${sureButton({ label: `Cancel ${id} for all subscribers`, text: 'Cancel', question: 'For all subscribers?' }, (button) => cancel(button))}
+          ${sureButton({ label: `Cancel ${id} and what it has caused`, text: 'Cancel all it caused', question: 'With everything below it?' }, (button) => cancel(button, true))}
         </div>`,
     }
   }
