@@ -14,9 +14,9 @@ const GENERATIONS = Array.from({ length: GENERATIONS_MAX }, (_, generation) => a
 /** All of them as an array. */
 const LINEAGE = `string_to_array(split_part(envelope, '"', 2), ' ')`
 
-/** $1: the id of an event. */
+/** $1: the id of an event. Without the indexes, `instr` spares most rows the rest. */
 export const IS_CAUSED = {
-  sqlite: GENERATIONS.map((ancestor) => `${ancestor} = $1`).join(' OR '),
+  sqlite: `instr(envelope, $1) > 0 AND (${GENERATIONS.map((ancestor) => `${ancestor} = $1`).join(' OR ')})`,
   postgres: `${HAS_PARENT} AND ${LINEAGE} @> ARRAY[$1::text]`,
 } as const
 
