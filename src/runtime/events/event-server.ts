@@ -360,6 +360,8 @@ export class EventServer implements DeliveryPort {
     const { owner, handler, options } = subscription
     const group = options.group ?? this.#identityOf(frame.subscriber)
     const handle = async (tx: Tx): Promise<unknown> => {
+      // It may have been lost while it waited for a connection.
+      event.requireOwn()
       this.#called.add(event)
       const value = await callSubscriber(subscription, frame, event, tx)
       event.requireOwn()
