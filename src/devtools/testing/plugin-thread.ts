@@ -100,7 +100,7 @@ export class PluginThread implements Timed {
       hub: this.hub,
       clock: SYSTEM_CLOCK,
       database: () => (tables === undefined ? null : database()),
-      index: new EventIndex(() => database()!),
+      index: new EventIndex(() => database()!, SYSTEM_CLOCK),
       isCancelled: () => false,
     })
     this.#jobs = new Jobs({

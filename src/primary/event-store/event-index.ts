@@ -1,5 +1,5 @@
 // The indexes of stored events by their id, and by the events that have caused them.
-import { pause, SYSTEM_CLOCK } from '../../core/schedule/clock.ts'
+import { type Clock, pause } from '../../core/schedule/clock.ts'
 import { CAUSED_INDEXES } from '../../runtime/event-store/caused-rows.ts'
 import type { StoreDatabase } from '../../runtime/event-store/database.ts'
 
@@ -30,12 +30,14 @@ const BETWEEN_MS = 50
  */
 export class EventIndex {
   readonly #database: () => StoreDatabase
+  readonly #clock: Clock
   /** After a failure the next request tries again. */
   readonly #making = new Set<readonly Index[]>()
   #last: Promise<void> = Promise.resolve()
 
-  constructor(database: () => StoreDatabase) {
+  constructor(database: () => StoreDatabase, clock: Clock) {
     this.#database = database
+    this.#clock = clock
   }
 
   want(): void {
@@ -54,8 +56,8 @@ export class EventIndex {
     this.#last = this.#last.then(async () => {
       try {
         for (const index of indexes) {
-          while (!(await isMade(this.#database(), index))) await pause(SYSTEM_CLOCK, MADE_ELSEWHERE_MS)
-          await pause(SYSTEM_CLOCK, BETWEEN_MS)
+          while (!(await isMade(this.#database(), index))) await pause(this.#clock, MADE_ELSEWHERE_MS)
+          await pause(this.#clock, BETWEEN_MS)
         }
       } catch {
         this.#making.delete(indexes)
