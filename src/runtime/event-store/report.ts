@@ -67,8 +67,13 @@ export class Report implements HandlerReport {
   #isNew = false
   /** A commit has failed that may succeed when it is made again. */
   #hasFailed = false
-  /** idle ──► gathering ──► writing ──► idle */
-  #state: 'idle' | 'gathering' | 'writing' = 'idle'
+  /**
+   * ```
+   *   idle ──► gathering ──► writing ──► idle
+   *                             └──────► ended    with the result: nothing is written any more, which would take its place
+   * ```
+   */
+  #state: 'idle' | 'gathering' | 'writing' | 'ended' = 'idle'
   #writing: Promise<void> = Promise.resolve()
 
   constructor(parts: ReportParts, place: ReportPlace, isOwn: () => boolean) {
@@ -126,12 +131,15 @@ export class Report implements HandlerReport {
 
   #write(end: Ending | null): Promise<void> {
     this.#state = 'writing'
-    this.#writing = this.#writing.then(async () => {
+    const writing = this.#writing.then(async () => {
       await this.#commit(end)
-      this.#state = 'idle'
+      // Another write waits for this one.
+      if (writing !== this.#writing) return
+      this.#state = end === null ? 'idle' : 'ended'
       if (this.#isNew) this.#schedule()
     })
-    return this.#writing
+    this.#writing = writing
+    return writing
   }
 
   /** Until it has succeeded, if the database is away: what was reported is not lost, and the handler's end waits for its result. */

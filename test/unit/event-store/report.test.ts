@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Queryable } from '../../../src/contracts/db.ts'
 import { SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
 import type { StoreDatabase } from '../../../src/runtime/event-store/database.ts'
 import { Report } from '../../../src/runtime/event-store/report.ts'
@@ -29,4 +30,59 @@ test('progress that is reported just before a cancel is dropped, and the end doe
   isOwn = false
   await report.failed()
   assert.equal(gathers, 1, 'it is not tried again')
+})
+
+test('the result is what is written last, whatever was reported while an earlier write took its time', async () => {
+  const timers: (() => void)[] = []
+  const clock = {
+    ...SYSTEM_CLOCK,
+    after: (_: number, run: () => void) => {
+      timers.push(run)
+      return SYSTEM_CLOCK.after(0, () => {})
+    },
+  }
+  const results: unknown[] = []
+  const answers: (() => void)[] = []
+  const tx = {
+    execute: async (sql: string, params: unknown[]) => {
+      if (sql.startsWith('INSERT INTO heddle_report')) results.push(params[4])
+    },
+    queryOne: async () => null,
+  } as unknown as Queryable
+  const database = {
+    dialect: 'sqlite',
+    transaction: async (work: (tx: Queryable) => Promise<unknown>) => {
+      await new Promise<void>((resolve) => answers.push(resolve))
+      return work(tx)
+    },
+  } as unknown as StoreDatabase
+  const report = new Report(
+    {
+      clock,
+      database: () => database,
+      opened: () => Promise.resolve(),
+      reported: () => {},
+      log: (message) => assert.fail(message),
+    },
+    { eventId: 'evt_1', group: 'work.Imports.importRows', attempt: 1 },
+    () => true,
+  )
+  const turn = (): Promise<void> => new Promise(setImmediate)
+  report.progress(1, 2, undefined)
+  timers[0]!()
+  await turn()
+  report.progress(2, 2, undefined)
+  const ended = report.end({ imported: 2 }, undefined)
+  answers[0]!()
+  await turn()
+  // The time of what was reported during the first write is over while the result is written.
+  timers[1]?.()
+  report.emit('too late')
+  answers[1]!()
+  await ended
+  for (const timer of timers.slice(2)) timer()
+  await turn()
+  for (const answer of answers.slice(2)) answer()
+  await turn()
+  assert.deepEqual(results, [null, '{"imported":2}'])
 })
