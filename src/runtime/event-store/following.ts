@@ -140,10 +140,8 @@ export class Following implements AsyncIterable<FollowedEvent>, EventStreamSourc
         cursor.set(subscriber, n)
         yield { chunk: parseJson(chunk), ...(missed > 0 ? { missed } : {}) }
       }
-      // The rest is not kept any more.
-      if (page.length > 0) continue
-      cursor.set(subscriber, lastN)
-      return
+      // The rest is not kept any more: the next chunk says how many were missed.
+      if (page.length === 0) return
     }
   }
 }
