@@ -100,6 +100,7 @@ export class PluginThread implements Timed {
       hub: this.hub,
       clock: SYSTEM_CLOCK,
       database: () => (tables === undefined ? null : database()),
+      isOpening: () => false,
       index: new EventIndex(() => database()!, SYSTEM_CLOCK),
       isCancelled: () => false,
     })

@@ -26,6 +26,7 @@ export class Durable {
       hub,
       clock: log.clock,
       database: () => (log.hasDatabase && log.memory.isOpen ? log.database : null),
+      isOpening: () => log.hasDatabase && !log.memory.isOpen,
       index: this.#index,
       isCancelled: (event, seq) => this.#store?.cancels.isTakenBack(event, seq) === true,
     })

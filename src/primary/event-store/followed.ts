@@ -58,6 +58,8 @@ export interface FollowedEventsParts {
   clock: Clock
   /** Null without a database, or while that is not open: then only this process is asked. */
   database: () => StoreDatabase | null
+  /** True while the database is not open yet: what is stored is not known. */
+  isOpening: () => boolean
   index: EventIndex
   /** True for an event that was taken back. */
   isCancelled: (event: Meant, seq: number) => boolean
@@ -252,9 +254,9 @@ export class FollowedEvents {
   }
 
   #tell(followed: Followed, subscribers: Subscriber[]): void {
-    const { clock } = this.#parts
+    const { clock, isOpening } = this.#parts
     if (subscribers.length === 0) {
-      if (clock.steadyMs() - followed.sinceMs < UNKNOWN_MS) return
+      if (clock.steadyMs() - followed.sinceMs < UNKNOWN_MS || isOpening()) return
       this.#all.delete(followed.id)
       const unknown = `Nothing is known of the event ${followed.id}: nobody has published it, or it has ended, and its subscriber has neither resultMs nor reported anything`
       for (const { reject, timer } of followed.waiters) {
