@@ -18,13 +18,21 @@ export interface StoredPausesParts {
 
 export class StoredPauses {
   readonly #parts: StoredPausesParts
+  #loading: Promise<void> = Promise.resolve()
 
   constructor(parts: StoredPausesParts) {
     this.#parts = parts
   }
 
   /** Learns which subscribers are paused. On a server others may have paused or resumed some. */
-  async load(): Promise<void> {
+  load(): Promise<void> {
+    // One after another: an older answer takes the place of no newer one.
+    const loading = this.#loading.then(() => this.#load())
+    this.#loading = loading.catch(() => {})
+    return loading
+  }
+
+  async #load(): Promise<void> {
     const rows = await this.#parts
       .database()
       .query<{ event: string; grp: string; since_ms: number }>('SELECT event, grp, since_ms FROM heddle_paused')
