@@ -317,7 +317,10 @@ const STORED = [
   ...HUB,
   'primary/event-store/durable',
   'primary/event-store/shared-limits',
+  'primary/event-store/shared-permits',
   'primary/event-store/stored-dead-letters',
+  'runtime/event-store/following',
+  'runtime/event-store/report',
   'runtime/event-store/write-changes',
 ]
 const DATA = fileURLToPath(new URL('../../data', import.meta.url))

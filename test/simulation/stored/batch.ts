@@ -2,9 +2,12 @@
 
 import { Durable } from '../../../src/primary/event-store/durable.ts'
 import { askLimits } from '../../../src/primary/event-store/shared-limits.ts'
+import { askPermits, tellPermits } from '../../../src/primary/event-store/shared-permits.ts'
 import { StoredDeadLetters } from '../../../src/primary/event-store/stored-dead-letters.ts'
 import { Hub } from '../../../src/primary/events/hub.ts'
 import { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
+import { Following } from '../../../src/runtime/event-store/following.ts'
+import { Report } from '../../../src/runtime/event-store/report.ts'
 import { writeStoreChanges } from '../../../src/runtime/event-store/write-changes.ts'
 import { STEPS } from '../batch.ts'
 import { type StoredEngine, type StoredLog, StoredRun } from './run.ts'
@@ -16,6 +19,10 @@ export const STORED_ENGINE: StoredEngine = {
   StoredDeadLetters,
   writeStoreChanges,
   askLimits,
+  askPermits,
+  tellPermits,
+  Report,
+  Following,
 }
 /** Lines that are told of a run that has failed. */
 const LINES = 120

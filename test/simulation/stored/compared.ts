@@ -28,9 +28,21 @@ const OWN = `CREATE SCHEMA own;
       RETURN CASE WHEN hash >= 2147483648 THEN hash - 4294967296 ELSE hash END;
     END $$`
 
-const TABLES = ['delivery', 'group', 'parked', 'dead', 'member', 'member_group', 'slot', 'log', 'limit'].map(
-  (name) => `heddle_${name}`,
-)
+const TABLES = [
+  'delivery',
+  'group',
+  'parked',
+  'dead',
+  'member',
+  'member_group',
+  'slot',
+  'log',
+  'limit',
+  'permit',
+  'paused',
+  'report',
+  'chunk',
+].map((name) => `heddle_${name}`)
 
 /** What they answer is of the server alone, or of nobody. */
 const OF_SERVER = [
@@ -39,6 +51,7 @@ const OF_SERVER = [
   'SELECT pg_notify',
   'SELECT i.indisvalid',
   'SET LOCAL',
+  'SELECT pg_advisory_xact_lock',
 ]
 
 /** A lease ends at a number here, as in the simulation. */

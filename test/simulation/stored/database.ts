@@ -16,6 +16,7 @@ interface Surroundings {
   faults: DatabaseFaults
   /** Faults are over. */
   isHealed: () => boolean
+  nowMs: () => number
   tell: (line: () => string) => void
 }
 
@@ -62,6 +63,8 @@ export class SimulatedDatabase implements SimulatedStore {
 
   constructor(world: Surroundings) {
     this.#world = world
+    // In seconds.
+    this.#file.function('unixepoch', (_) => world.nowMs() / 1000)
   }
 
   /** A connection of one thread: what it sends is done in its order. */

@@ -1,6 +1,7 @@
 /** Judges a run from outside: from what was accepted, what handlers began and ended, and which dead letters there are. */
 import { Finding } from '../oracle.ts'
 import type { LimitPlan } from './limits.ts'
+import type { PermitPlan } from './permits.ts'
 
 export interface GroupPlan {
   readonly group: string
@@ -12,10 +13,15 @@ export interface GroupPlan {
   readonly limit: LimitPlan | null
   /** Null: any number. */
   readonly concurrency: number | null
+  /** As many at a time over all processes; null: any number. */
+  readonly permits: PermitPlan | null
+  /** What its handlers report: nothing, progress and chunks, or a result that is kept, too. */
+  readonly reports: 'nothing' | 'chunks' | 'result'
 }
 
 /** True if it asks whose an event is. */
-export const isAsking = ({ isFair, limit }: GroupPlan): boolean => isFair || limit?.isByShare === true
+export const isAsking = ({ isFair, limit, permits }: GroupPlan): boolean =>
+  isFair || limit?.isByShare === true || permits?.isByShare === true
 
 /** An event on its way to one group. */
 interface Case {
@@ -251,6 +257,21 @@ export class StoredOracle {
     each.unnoted = each.failures
     each.deaths++
     each.repeats++
+  }
+
+  /** Groups that must have had an event. */
+  groupsOf(id: string): GroupPlan[] {
+    const all = [...this.#cases.values()].filter((each) => each.id === id)
+    return all.flatMap(({ group, acceptedAt }) => (acceptedAt === Number.POSITIVE_INFINITY ? [] : [group]))
+  }
+
+  /** A handler has ended with it. */
+  hasEffects(id: string, group: string): boolean {
+    return this.find(id, group).effects > 0
+  }
+
+  mayHaveExpired(id: string, group: string): boolean {
+    return this.#mayHaveExpired(this.find(id, group))
   }
 
   /** Events that were accepted and have not ended. */

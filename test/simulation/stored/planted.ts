@@ -151,6 +151,75 @@ export const STORED_PLANTED: readonly Planted[] = [
     text: "      this.#mayTryAgain(asking)\n      if (asking.share !== '') this.#parts.freed",
     instead: "      if (asking.share !== '') this.#parts.freed",
   },
+  {
+    what: 'who comes back is told the same chunks again',
+    folder: 'runtime/event-store',
+    file: 'following.ts',
+    text: 'const cursor = cursorIn(this.#from)',
+    instead: "const cursor = cursorIn('')",
+  },
+  {
+    what: 'the end of an event is told before its last chunks',
+    folder: 'runtime/event-store',
+    file: 'following.ts',
+    text: 'if (isNew && !isOver(each)) yield',
+    instead: 'if (isNew) yield',
+  },
+  // Rare: found in the 192nd seed.
+  {
+    what: 'chunks that are not kept any more are passed over in silence',
+    folder: 'runtime/event-store',
+    file: 'following.ts',
+    text: 'if (page.length === 0) return',
+    instead: 'if (page.length === 0) return void cursor.set(subscriber, lastN)',
+  },
+  {
+    what: 'those who follow are told of nothing after a read that has failed',
+    file: 'followed.ts',
+    text: '// The next look tries again.\n    }\n',
+    instead: 'return\n    }\n',
+  },
+  {
+    what: 'a result is stored after the end of its delivery',
+    folder: 'runtime/event-store',
+    file: 'report.ts',
+    text: 'await this.#commit(end)\n',
+    instead: 'void this.#commit(end)\n',
+  },
+  // Rare: found in the 96th seed.
+  {
+    what: 'chunks of each attempt are numbered anew',
+    folder: 'runtime/event-store',
+    file: 'report-rows.ts',
+    text: 'lastN: Number(row?.last_n ?? 0)',
+    instead: 'lastN: 0',
+  },
+  {
+    what: 'a pause ends with its process',
+    file: 'event-store.ts',
+    text: 'await this.pauses.load()',
+    instead: '',
+  },
+  {
+    what: 'a group that is resumed is not read again',
+    file: 'stored-pauses.ts',
+    text: 'if (id !== undefined) reader.resume(id)',
+    instead: '',
+  },
+  {
+    what: 'what has failed is tried again while its subscriber is paused',
+    folder: 'primary/events',
+    file: 'topology.ts',
+    text: 'if (consumer !== undefined) consumer.isPaused = this.pauses.has(event, group)',
+    instead: '',
+  },
+  {
+    what: 'one handler more than may runs at a time',
+    folder: 'primary/events',
+    file: 'permits.ts',
+    text: 'pool.inUse < pool.max\n',
+    instead: 'pool.inUse <= pool.max\n',
+  },
 ]
 
 /** The same, where several processes share the store. */
@@ -318,6 +387,25 @@ export const SHARED_PLANTED: readonly Planted[] = [
     file: 'reader.ts',
     text: '      cursor.version++\n      return this.#news(cursor)\n',
     instead: '      cursor.version++\n      cursor.isUnsharedRead = false\n      return this.#ready(cursor)\n',
+  },
+  {
+    what: 'other processes do not hear of a pause',
+    file: 'membership.ts',
+    text: 'if (seen !== this.#pausesSeen) await this.#parts.pauses().load()',
+    instead: '',
+  },
+  {
+    what: 'each process has all permits',
+    file: 'shared-permits.ts',
+    text: 'max - held - (others.get(name) ?? 0)',
+    instead: 'max - held',
+  },
+  {
+    what: 'permits are kept after the handler has ended',
+    folder: 'primary/events',
+    file: 'permits.ts',
+    text: 'pool.inUse--',
+    instead: '',
   },
 ]
 

@@ -1,6 +1,6 @@
 /** A process with the hub and the event store as they are, and lanes that are simulated. */
 
-import type { SubscriberOptions } from '../../../src/contracts/event-bus.ts'
+import type { FollowedEvent, SubscriberOptions } from '../../../src/contracts/event-bus.ts'
 import type { Payload } from '../../../src/contracts/events.ts'
 import type { BlackBox } from '../../../src/contracts/registry.ts'
 import type { Lane } from '../../../src/primary/dispatch/lane.ts'
@@ -9,12 +9,14 @@ import type { StoredDeadLetters } from '../../../src/primary/event-store/stored-
 import type { Hub } from '../../../src/primary/events/hub.ts'
 import type { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
 import type { StoreDatabase } from '../../../src/runtime/event-store/database.ts'
+import type { Report } from '../../../src/runtime/event-store/report.ts'
 import { StorePublisher, ThreadStore } from '../../../src/runtime/event-store/thread-store.ts'
 import { sharesFor } from '../../../src/runtime/events/shares.ts'
 import type { EventFrame } from '../../../src/transport/frames/event-frame.ts'
 import { STORE_MEMORY_BYTES, StoreMemory } from '../../../src/transport/memory/store-memory.ts'
 import type { ToLane } from '../../../src/transport/messages.ts'
 import type { Holder } from './database.ts'
+import type { Told } from './followers.ts'
 import { Answers } from './limits.ts'
 import { type GroupPlan, type Handling, isAsking } from './oracle.ts'
 import type { StoredRun } from './run.ts'
@@ -50,6 +52,9 @@ export class SimulatedProcess implements Holder {
   /** Another one has taken over what it had, or it has left that to others. */
   isOut = false
   hasStoodStill = false
+  readonly startedMs: number
+  /** When it last went on after it had stood still. */
+  wentOnMs = 0
   /** What somebody does to dead letters here. */
   operations = 0
   /** Others cannot know that it is dead: it runs elsewhere. */
@@ -77,6 +82,7 @@ export class SimulatedProcess implements Holder {
     this.isRemote = isRemote
     this.run = run
     this.number = number
+    this.startedMs = run.clock.steadyMs()
     const { plan } = run
     const database = run.database.connect(this)
     const clock = run.clockOf(this)
@@ -97,6 +103,11 @@ export class SimulatedProcess implements Holder {
         isShared: () => this.log.isOnServer,
         ask: (asks) => this.limitAnswers.time(() => run.engine.askLimits(database, asks)),
       },
+      sharedPermits: {
+        isShared: () => this.log.isOnServer,
+        ask: (asks) => this.log.opened().then(() => run.engine.askPermits(database, this.memory.member, asks)),
+        tell: (permits) => run.engine.tellPermits(database, this.memory.member, permits),
+      },
       onQuarantine: (isWanted) => this.#wantQuarantine(isWanted),
       onQuarantineUsed: () => {
         const lane = this.#quarantine
@@ -116,6 +127,7 @@ export class SimulatedProcess implements Holder {
       run.cured(event_id, subscriber)
       run.lookAfterStill()
       run.turns.gone(event_id, subscriber)
+      run.followers.letter(event_id, subscriber)
       run.judge(() => !this.isOut && run.oracle.letter(event_id, subscriber, this))
     })
     this.subscribers = new run.engine.LaneSubscribers(this.hub)
@@ -164,6 +176,7 @@ export class SimulatedProcess implements Holder {
     this.run.clock.in(ms, () => {
       const still = this.#still ?? []
       this.#still = null
+      this.wentOnMs = this.run.clock.steadyMs()
       if (this.isAlive) this.run.tell(() => `process ${this.number} goes on`)
       for (const work of still) this.awake(work)
     })
@@ -188,7 +201,7 @@ export class SimulatedProcess implements Holder {
   }
 
   #add(lane: StoredLane, index: number, plan: GroupPlan): void {
-    const { group, event, retries, parks, isFair, limit, concurrency } = plan
+    const { group, event, retries, parks, isFair, limit, concurrency, permits } = plan
     const onDead = parks ? ('park' as const) : ('skip' as const)
     const options: SubscriberOptions = { retries, backoffMs: 20, timeoutMs: 60_000, onDead, group }
     if (isFair) options.fair = 0
@@ -197,6 +210,7 @@ export class SimulatedProcess implements Holder {
       options.limit = [isByShare ? { max, perMs, by: 0 } : { max, perMs }]
     }
     if (concurrency !== null) options.concurrency = concurrency
+    if (permits !== null) options.concurrency = permits.isByShare ? { max: permits.max, by: 0 } : { max: permits.max }
     this.subscribers.add(lane.asLane, index, { event, identity: group, plugin: group, options }, false)
   }
 
@@ -252,6 +266,7 @@ export class SimulatedProcess implements Holder {
     this.isEnding = true
     const { clock, draw } = this.run
     const deadlineMs = clock.steadyMs() + draw.of([0, 30, 400])
+    this.durable.followed.stop()
     this.durable.end()
     this.hub.returnDelayed()
     while (this.hub.pending > 0 && clock.steadyMs() < deadlineMs)
@@ -281,6 +296,8 @@ interface Item {
   handling: Handling | null
   /** It was taken back before it began. */
   isCancelled: boolean
+  /** Nobody waits for it any more. */
+  isLost: boolean
 }
 
 /** A lane: what it publishes is stored by itself, and what it says comes to the primary in its order. */
@@ -301,6 +318,9 @@ export class StoredLane implements Holder {
   readonly #publisher: StorePublisher
   /** For a user's transactions. */
   readonly #slowPublisher: StorePublisher
+  /** For what its handlers report, and for those who follow. */
+  readonly #reports: StoreDatabase
+  readonly #log: ThreadStore
   readonly #items = new Map<number, Item>()
   readonly #said: (() => void)[] = []
   #isHeard = false
@@ -312,22 +332,22 @@ export class StoredLane implements Holder {
     this.number = number
     this.index = role === 'quarantine' ? -1 : number
     this.role = role
+    this.#reports = this.#run.database.connect(this)
+    this.#log = this.#logOn(this.#reports)
     this.#publisher = this.#publisherOn(this.#run.database.connect(this))
     this.#slowPublisher = this.#publisherOn(this.#run.database.connect(this, true))
   }
 
-  #publisherOn(database: StoreDatabase): StorePublisher {
+  #logOn(database: StoreDatabase): ThreadStore {
     const { plan, draw } = this.#run
+    const options = { maxStored: plan.maxStored, hasBroker: false }
+    return new ThreadStore(this.#process.memory, () => database, options, this.#run.clockOf(this), draw)
+  }
+
+  #publisherOn(database: StoreDatabase): StorePublisher {
     const process = this.#process
-    const log = new ThreadStore(
-      process.memory,
-      () => database,
-      { maxStored: plan.maxStored, hasBroker: false },
-      this.#run.clockOf(this),
-      draw,
-    )
     return new StorePublisher(
-      log,
+      this.#logOn(database),
       (frame) => {
         const stored = { ...frame }
         this.#say(() => process.durable.take(stored, process.subscribers.threadOf(this.asLane)))
@@ -398,6 +418,7 @@ export class StoredLane implements Holder {
       group: this.groups[frame.subscriber]!,
       handling: null,
       isCancelled: false,
+      isLost: false,
     }
     this.#items.set(id, item)
     this.deliveriesInFlight++
@@ -411,7 +432,9 @@ export class StoredLane implements Holder {
   /** The handler of a delivery should end: it does if it has not begun. */
   post({ delivery, reason }: Extract<ToLane, { type: 'delivery-lost' }>): void {
     const item = this.#items.get(delivery)
-    if (item === undefined || reason !== 'cancelled') return
+    if (item === undefined) return
+    item.isLost = true
+    if (reason !== 'cancelled') return
     if (item.handling === null) item.isCancelled = true
     else this.#run.oracle.takenBack(item.handling)
   }
@@ -428,6 +451,7 @@ export class StoredLane implements Holder {
       handling = oracle.begun(item.frame.id, item.group, item.frame.payload, process)
       this.#run.uniques.begun(item.frame.id, item.group, item.frame.payload)
       this.#run.turnBegun(item.frame, item.group, process)
+      this.#run.atWork(this, item.frame, item.group, handling)
     })
     item.handling = handling
     if (this.#run.mayKillProcess(this, item.frame.id, item.group)) return
@@ -435,7 +459,10 @@ export class StoredLane implements Holder {
       () =>
         `${item.frame.id} is begun for ${item.group} in lane ${process.number}.${this.number}, attempt ${item.frame.attempt & 0xffff}${item.frame.shares === '' ? '' : `, of ${item.frame.shares}`}`,
     )
-    this.later(draw.below(20), () => {
+    const told = this.#run.reportsOf(item.frame, item.group)
+    const report = told === null ? null : this.#reportOf(item, told)
+    if (told !== null) this.#emit(report!, told)
+    this.later(draw.below(20) + this.#run.moreMs(item.group), () => {
       if (this.#run.mayKillLane(this)) return
       const outcome = this.#run.isHealed
         ? 'done'
@@ -452,15 +479,60 @@ export class StoredLane implements Holder {
       if (item.handling !== null) this.#run.judge(() => oracle.ended(item.handling!, outcome))
       this.#run.tell(() => `${item.frame.id} for ${item.group}: ${outcome}`)
       if (this.#run.mayKillLane(this)) return
-      this.#answer(id, () => {
-        if (outcome === 'done') return this.#process.hub.delivered(id)
-        this.#process.hub.failed(id, {
-          ...NOT_NOW,
-          ...(outcome === 'unrecoverable' && { unrecoverable: true }),
-          ...(outcome === 'away' && { away: true }),
+      const answer = (): void =>
+        this.#answer(id, () => {
+          if (outcome === 'done') return this.#process.hub.delivered(id)
+          this.#process.hub.failed(id, {
+            ...NOT_NOW,
+            ...(outcome === 'unrecoverable' && { unrecoverable: true }),
+            ...(outcome === 'away' && { away: true }),
+          })
         })
-      })
+      if (told === null) return answer()
+      if (!item.isLost) this.#emit(report!, told)
+      this.#endReport(item, report!, told, outcome === 'done')
+        .then(answer)
+        .catch(this.#run.failed)
     })
+  }
+
+  #reportOf(item: Item, told: Told): Report {
+    const { id: eventId, attempt } = item.frame
+    const parts = {
+      clock: this.#run.clockOf(this),
+      database: () => this.#reports,
+      opened: () => this.#log.opened(),
+      reported: (of: string) => this.#say(() => this.#process.durable.reported(of)),
+      log: (message: string) => {
+        told.state = 'failed'
+        this.#run.tell(() => `log: ${message}`)
+      },
+    }
+    const place = { eventId, group: item.group, attempt: attempt & 0xffff }
+    return new this.#run.engine.Report(parts, place, () => !item.isLost)
+  }
+
+  #emit(report: Report, told: Told): void {
+    const chunks = this.#run.chunks()
+    report.progress(told.emitted, told.emitted + chunks, undefined)
+    for (let left = chunks; left > 0; left--) report.emit({ of: told.number, n: told.emitted++ })
+  }
+
+  /** Resolves when what its handler has reported is stored. */
+  async #endReport(item: Item, report: Report, told: Told, isDone: boolean): Promise<void> {
+    await (isDone ? report.end({ of: told.number }, this.#run.resultMsOf(item.group)) : report.failed())
+    if (told.state !== 'running' || item.isLost || !this.isAlive) return
+    told.stored = told.emitted
+    told.state = isDone ? 'done' : 'ended'
+  }
+
+  follow(id: string, from: string): AsyncIterable<FollowedEvent> {
+    const { durable } = this.#process
+    const parts = {
+      followed: (of: string, seen: string) => durable.followed.followed(of, seen),
+      database: () => this.#reports,
+    }
+    return new this.#run.engine.Following(parts, id, { from })
   }
 
   #answer(id: number, answer: () => void): void {

@@ -2,10 +2,13 @@
 import type { Clock } from '../../../src/core/schedule/clock.ts'
 import type { Durable } from '../../../src/primary/event-store/durable.ts'
 import type { askLimits } from '../../../src/primary/event-store/shared-limits.ts'
+import type { askPermits, tellPermits } from '../../../src/primary/event-store/shared-permits.ts'
 import type { StoredDeadLetters } from '../../../src/primary/event-store/stored-dead-letters.ts'
 import type { HubEvent, Share } from '../../../src/primary/events/consumer.ts'
 import type { Hub } from '../../../src/primary/events/hub.ts'
 import type { LaneSubscribers } from '../../../src/primary/events/lane-subscribers.ts'
+import type { Following } from '../../../src/runtime/event-store/following.ts'
+import type { Report } from '../../../src/runtime/event-store/report.ts'
 import type { writeStoreChanges } from '../../../src/runtime/event-store/write-changes.ts'
 import { NORMAL, shareIn, valueIn } from '../../../src/runtime/events/shares.ts'
 import type { EventFrame, UniqueEvent } from '../../../src/transport/frames/event-frame.ts'
@@ -13,8 +16,11 @@ import { Draw } from '../draw.ts'
 import { Finding } from '../oracle.ts'
 import { SimulatedClock } from '../time.ts'
 import { type Holder, SimulatedDatabase, type SimulatedStore } from './database.ts'
+import { Followers, type Told } from './followers.ts'
 import { LimitJudge, type LimitPlan } from './limits.ts'
-import { type GroupPlan, StoredOracle } from './oracle.ts'
+import { type GroupPlan, type Handling, StoredOracle } from './oracle.ts'
+import { PauseJudge } from './pauses.ts'
+import { PermitJudge } from './permits.ts'
 import { SimulatedProcess, type StoredLane } from './process.ts'
 import { type Recorded, SimulatedServer } from './server.ts'
 import { TurnJudge } from './turns.ts'
@@ -28,6 +34,10 @@ export interface StoredEngine {
   StoredDeadLetters: typeof StoredDeadLetters
   writeStoreChanges: typeof writeStoreChanges
   askLimits: typeof askLimits
+  askPermits: typeof askPermits
+  tellPermits: typeof tellPermits
+  Report: typeof Report
+  Following: typeof Following
 }
 
 /** What is asked of the tables, of an event and a group. */
@@ -39,6 +49,9 @@ const IS_STORED = {
 const IS_IN = 'SELECT 1 FROM heddle_delivery d JOIN heddle_group g ON g.id = d.grp WHERE d.event_id = ? AND g.grp = ?'
 const IS_BEGUN = `SELECT 1 FROM heddle_delivery d JOIN heddle_group g ON g.id = d.grp
   WHERE d.event_id = ? AND g.grp = ? AND (d.begun = 1 OR d.attempt > 1 OR d.deaths > 0)`
+/** A handler was to begin it: its process may have ended before it was called. */
+const IS_ALONE_NO_MORE = `SELECT 1 FROM heddle_delivery d JOIN heddle_group g ON g.id = d.grp
+  WHERE d.event_id = ? AND g.grp = ? AND substr(d.uniq, 1, 1) = 'b'`
 const HAS_LETTER = "SELECT 1 FROM heddle_dead WHERE event_id = ? AND grp = ? AND replay = ''"
 /** Who has the slot of a delivery. */
 const OWNERS = `SELECT s.member, d.slot FROM heddle_delivery d JOIN heddle_group g ON g.id = d.grp
@@ -109,6 +122,10 @@ interface StoredPlan {
   readonly deeds: readonly Deed[]
   /** Null: events have no priorities, and no subscriber asks whose they are. */
   readonly shares: SharePlan | null
+  /** Events that somebody follows. */
+  readonly followed: number
+  /** Subscribers are paused, and resumed. */
+  readonly paused: number
 }
 
 type Deed = 'publish' | 'kill' | 'stop' | 'killLane' | 'outage' | 'letter' | 'jump' | 'freeze' | 'subscribe' | 'cancel'
@@ -136,6 +153,26 @@ function withTurns(plan: StoredPlan, draw: Draw): StoredPlan {
     shares: areShared
       ? { owners: draw.between(2, 6), urgent: draw.of([0, 0.1, 0.4]), crowds: draw.of([0.01, 0.05]) }
       : null,
+  }
+}
+
+/** The same for what is followed, paused and bounded over processes. */
+function withWork(plan: StoredPlan, draw: Draw): StoredPlan {
+  const areFollowed = draw.is(0.25)
+  const arePaused = draw.is(0.2)
+  const arePermitted = draw.is(0.2)
+  return {
+    ...plan,
+    groups: plan.groups.map((group) => ({
+      ...group,
+      reports: areFollowed ? draw.of(['nothing', 'chunks', 'result'] as const) : 'nothing',
+      permits:
+        arePermitted && draw.is(0.7)
+          ? { max: draw.between(1, 3), isByShare: plan.shares !== null && draw.is(0.5) }
+          : null,
+    })),
+    followed: areFollowed ? draw.of([0.1, 0.3]) : 0,
+    paused: arePaused ? draw.of([0.005, 0.02]) : 0,
   }
 }
 
@@ -170,6 +207,8 @@ function planOf(draw: Draw, log: StoredLog): StoredPlan {
       isFair: false,
       limit: null,
       concurrency: null,
+      permits: null,
+      reports: 'nothing',
     })),
     keys: draw.between(1, 3),
     keyed: draw.of([0, 0.5, 1]),
@@ -195,6 +234,8 @@ function planOf(draw: Draw, log: StoredLog): StoredPlan {
     },
     deeds,
     shares: null,
+    followed: 0,
+    paused: 0,
   }
 }
 
@@ -209,8 +250,13 @@ export interface StoredResult {
 /** So many processes may die of a delivery: three until it is suspected, and three that give it alone; a few may have had it in hand besides. */
 const KILLED_MAX = 8
 const HEAL_MS = 600_000
+/** How long results are kept, milliseconds: longer than a run. */
+const RESULT_MS = 7_200_000
+/** Events that somebody follows at the end. */
+const OLD_FOLLOWED = 6
 /** Chance of another stream than that of the rest. */
 const TURNS_SEED = 0x51ab_1e5
+const WORK_SEED = 0x0b5e_77ed
 const CROWD = 60
 
 /** Within this time a server does what a process had sent before it died, and nobody takes over meanwhile, milliseconds. */
@@ -227,9 +273,16 @@ export class StoredRun {
   readonly oracle: StoredOracle
   readonly uniques: UniqueJudge
   readonly turns: TurnJudge
+  readonly followers: Followers
   readonly #limits = new LimitJudge()
+  readonly #permits = new PermitJudge()
+  readonly #pauses: PauseJudge
+  /** Groups that somebody pauses or resumes, and where. */
+  readonly #pausing = new Map<string, SimulatedProcess>()
   /** Chance of what is drawn for turns and limits. */
   readonly #turnDraw: Draw
+  /** The same of what is followed and paused. */
+  readonly #workDraw: Draw
   isHealed = false
   readonly #processes = new Set<SimulatedProcess>()
   /** Numbers of those that have ended, and of which others may know it. */
@@ -258,7 +311,10 @@ export class StoredRun {
     this.#tell = tell
     this.draw = new Draw(seed)
     this.#turnDraw = new Draw(seed ^ TURNS_SEED)
-    this.plan = withTurns(planOf(this.draw, log), this.#turnDraw)
+    this.#workDraw = new Draw(seed ^ WORK_SEED)
+    this.plan = withWork(withTurns(planOf(this.draw, log), this.#turnDraw), this.#workDraw)
+    const { refused, unanswered } = this.plan.rates
+    this.#pauses = new PauseJudge(refused + unanswered > 0)
     this.turns = new TurnJudge({
       room: Math.floor(this.plan.maxQueue / 2),
       shares: (this.plan.shares?.owners ?? 0) + 1,
@@ -271,7 +327,7 @@ export class StoredRun {
       nowMs: () => clock.steadyMs(),
       later: (ms: number, run: () => void) => clock.in(ms, run),
       tell: (line: () => string) => this.tell(line),
-      failed: this.#failed,
+      failed: this.failed,
       memberOf: (owner: object) => {
         const { memory, number } = owner as SimulatedProcess
         return { member: memory.member, name: `process ${number}` }
@@ -288,11 +344,28 @@ export class StoredRun {
       hasLetter: (id, group) => this.#has(HAS_LETTER, id, group),
       lacksRight: (id, group, by) => (log === 'sqlite' ? null : this.#lacksRight(id, group, by as SimulatedProcess)),
     })
+    this.followers = this.#newFollowers()
     this.uniques = new UniqueJudge({
       isStored: (id, group) => this.#hasTables && this.#has(IS_STORED[log], id, group),
       isIn: (id, group) => this.#hasTables && this.#has(IS_IN, id, group),
+      isBegun: (id, group) => this.#hasTables && this.#has(IS_ALONE_NO_MORE, id, group),
       mayHave: (...of) => this.oracle.mayHave(...of),
       mayMiss: (...of) => this.oracle.mayMiss(...of),
+    })
+  }
+
+  #newFollowers(): Followers {
+    const { oracle } = this
+    return new Followers({
+      draw: this.#workDraw,
+      later: (ms, run) => this.clock.in(ms, run),
+      tell: (line) => this.tell(line),
+      failed: this.failed,
+      lanes: () => [...this.#processes].flatMap(({ isFrozen, ready }) => (isFrozen ? [] : ready)),
+      groupsOf: (id) => oracle.groupsOf(id).map(({ group, reports }) => ({ group, reports: reports !== 'nothing' })),
+      hasEffects: (...of) => oracle.hasEffects(...of),
+      hasLetter: (id, group) => this.#hasTables && this.#has(HAS_LETTER, id, group),
+      mayHaveExpired: (...of) => oracle.mayHaveExpired(...of),
     })
   }
 
@@ -358,20 +431,20 @@ export class StoredRun {
     if (this.#failure !== null) throw this.#failure
   }
 
-  readonly #failed = (error: unknown): void => {
+  readonly failed = (error: unknown): void => {
     this.#failure ??= error
   }
 
   /** An assertion of the store itself has spoken. */
   broken(message: string): void {
-    this.#failed(new Finding(message))
+    this.failed(new Finding(message))
   }
 
   judge(work: () => void): void {
     try {
       work()
     } catch (error) {
-      this.#failed(error)
+      this.failed(error)
     }
   }
 
@@ -386,7 +459,7 @@ export class StoredRun {
     const process = new SimulatedProcess(this, ++this.#started, groups, draw.is(plan.remote))
     this.tell(() => `process ${process.number} starts with ${groups.map(({ group }) => group).join(' ')}`)
     this.#processes.add(process)
-    process.start().catch(this.#failed)
+    process.start().catch(this.failed)
   }
 
   /** Others come once the first one has told whom events wait for. */
@@ -399,6 +472,11 @@ export class StoredRun {
 
   get #up(): SimulatedProcess[] {
     return [...this.#processes].filter(({ isUp, isEnding, isFrozen }) => isUp && !isEnding && !isFrozen)
+  }
+
+  /** Where somebody can change what is stored. */
+  get #open(): SimulatedProcess[] {
+    return this.#up.filter(({ durable }) => durable.isOpen)
   }
 
   isKnownDead(number: number): boolean {
@@ -430,7 +508,7 @@ export class StoredRun {
   /** It has found that others have taken over: it ends. */
   lost(process: SimulatedProcess): void {
     if (!process.hasStoodStill)
-      this.#failed(new Finding(`process ${process.number} was taken over, and it has never stood still`))
+      this.failed(new Finding(`process ${process.number} was taken over, and it has never stood still`))
     process.later(this.draw.below(100), () => this.#kill(process))
   }
 
@@ -439,8 +517,9 @@ export class StoredRun {
     try {
       if (this.#areKnown || this.plan.processes === 1) this.#do(this.draw.of(this.plan.deeds))
       if (this.#turnDraw.is(this.plan.shares?.crowds ?? 0)) this.#crowd()
+      if (this.#workDraw.is(this.plan.paused)) void this.#pause().catch(this.failed)
     } catch (error) {
-      this.#failed(error)
+      this.failed(error)
     }
     this.clock.in(this.draw.below(this.plan.pauseMs), () => this.#act())
   }
@@ -471,15 +550,16 @@ export class StoredRun {
         this.database.isAway = true
         return this.clock.in(draw.is(this.plan.longOutages) ? 17_000 : draw.between(50, 3000), () => {
           this.database.isAway = false
+          this.#pauses.awayMs = this.clock.steadyMs()
           this.tell(() => 'the database is back')
         })
       case 'subscribe':
         return this.#subscribe(up)
       case 'cancel':
-        void this.#cancel().catch(this.#failed)
+        void this.#cancel().catch(this.failed)
         return
       case 'letter':
-        void this.#toLetter().catch(this.#failed)
+        void this.#toLetter().catch(this.failed)
     }
   }
 
@@ -538,7 +618,7 @@ export class StoredRun {
       this.tell(() => `process ${process.number} has ended`)
       this.#gone(process)
     }
-    process.stop().then(ended).catch(this.#failed)
+    process.stop().then(ended).catch(this.failed)
   }
 
   get #hasTables(): boolean {
@@ -552,7 +632,7 @@ export class StoredRun {
     if (killed === undefined) return false
     this.#poisons.set(delivery, killed + 1)
     this.tell(() => `process ${lane.home.number} dies of ${id} for ${group}`)
-    if (killed >= KILLED_MAX) this.#failed(new Finding(`${killed + 1} processes have died of ${id} for ${group}`))
+    if (killed >= KILLED_MAX) this.failed(new Finding(`${killed + 1} processes have died of ${id} for ${group}`))
     this.#kill(lane.home)
     return true
   }
@@ -616,12 +696,15 @@ export class StoredRun {
       () =>
         `${id} ${event} is published${key === null ? '' : `, key ${key}`}${unique === null ? '' : `, ${unique.name} while ${unique.while}${unique.replaces ? ', replaces' : ''}`}${frame.delayMs > 0 ? `, in ${frame.delayMs} ms` : ''}`,
     )
+    // Another may come before it is stored.
+    const told = groups.filter((each) => lane.home.groups.includes(each))
+    if (unique === null && this.#workDraw.is(plan.followed)) this.followers.follow(id)
     try {
       const answer = await lane.publish(frame, draw.is(plan.rates.slow))
       if (asked !== null) return this.#answered(asked, answer, lane)
       if (lane.isAlive) {
         oracle.accepted(id)
-        if (key === null && delayMs === 0 && ttlMs === 0) this.#waitsForTurn(frame, groups, lane.home)
+        if (key === null && delayMs === 0 && ttlMs === 0) this.#waitForTurn(frame, told)
       }
       for (const { group } of groups) if (!this.#isStored(group)) this.#early.push({ id, group, process: lane.home })
       this.tell(() => `${id} is accepted`)
@@ -644,19 +727,18 @@ export class StoredRun {
     return this.#turnDraw.is(urgent) ? this.#turnDraw.of(['0', '2']) : NORMAL
   }
 
-  /** One process has all slots: with several, each takes turns among its own. */
-  #waitsForTurn({ id, shares }: EventFrame, groups: readonly GroupPlan[], process: SimulatedProcess): void {
+  #waitForTurn({ id, shares }: EventFrame, groups: readonly GroupPlan[]): void {
     for (const each of groups) {
       const { group } = each
-      const isTold = process.groups.some((own) => own.group === group)
-      if (this.#takesTurns(each) && isTold && !this.#poisons.has(`${id} ${group}`))
+      if (this.#takesTurns(each) && !this.#poisons.has(`${id} ${group}`))
         this.turns.waits(id, group, shareIn(shares, group))
     }
   }
 
-  /** And nothing else holds up one of its events. */
-  #takesTurns({ isFair, limit }: GroupPlan): boolean {
-    return this.plan.processes === 1 && isFair && limit?.isByShare !== true
+  /** One process has all slots: with several, each takes turns among its own. And nothing else holds up one of its events. */
+  #takesTurns({ isFair, limit, permits }: GroupPlan): boolean {
+    const { processes, paused } = this.plan
+    return processes === 1 && paused === 0 && isFair && limit?.isByShare !== true && permits === null
   }
 
   #groupOf(group: string): GroupPlan {
@@ -680,7 +762,8 @@ export class StoredRun {
   }
 
   /** A delivery is on its way to a lane. */
-  sent(process: SimulatedProcess, { event, shares, unique }: EventFrame, group: string): void {
+  sent(process: SimulatedProcess, { id, event, shares, unique }: EventFrame, group: string): void {
+    if (!process.isOut) this.#pauses.begins(id, group, process, this.clock.steadyMs())
     const { limit } = this.#groupOf(group)
     // One that others may replace was counted before it was noted that it begins.
     if (limit === null || unique !== null) return
@@ -688,6 +771,88 @@ export class StoredRun {
     const ofProcess = this.#isShared ? '' : `, process ${process.number}`
     const name = `${event} for ${group}${isByShare ? ` of ${valueIn(shares, 0)}` : ''}${ofProcess}`
     this.#limits.begins(name, limit, { atMs: this.clock.steadyMs(), countedMs: process.limitAnswers.countedMs })
+  }
+
+  /** A handler is at work. */
+  atWork(lane: StoredLane, { event, shares }: EventFrame, group: string, handling: Handling): void {
+    const { permits } = this.#groupOf(group)
+    if (permits === null) return
+    const { home } = lane
+    const ofProcess = this.#isShared ? '' : `, process ${home.number}`
+    const name = `${event} for ${group}${permits.isByShare ? ` of ${valueIn(shares, 0)}` : ''}${ofProcess}`
+    const isOver = (): boolean => !lane.isAlive || !home.isAlive || home.isOut || handling.state !== 'running'
+    this.#permits.begins(name, permits, { isOver })
+  }
+
+  /** So much longer a handler takes that reports, or of which few may run, milliseconds. */
+  moreMs(group: string): number {
+    const { reports, permits } = this.#groupOf(group)
+    return reports === 'nothing' && permits === null ? 0 : this.#workDraw.of([0, 30, 150])
+  }
+
+  /** Null: its handler reports nothing. */
+  reportsOf({ id, unique }: EventFrame, group: string): Told | null {
+    if (unique !== null || this.#groupOf(group).reports === 'nothing') return null
+    return this.followers.begins(id, group)
+  }
+
+  /** Chunks that a handler emits at a time. */
+  chunks(): number {
+    return this.#workDraw.below(3)
+  }
+
+  resultMsOf(group: string): number | undefined {
+    return this.#groupOf(group).reports === 'result' ? RESULT_MS : undefined
+  }
+
+  /** Pauses a group, or resumes it. */
+  async #pause(): Promise<void> {
+    const up = this.#open
+    const { group } = this.#workDraw.of(this.plan.groups)
+    if (up.length === 0 || this.#isPausing(group)) return
+    const isPaused = this.#pauses.stateOf(group) !== 'paused'
+    // It lasts for some time, else nobody need hear of it.
+    if (!isPaused && this.#workDraw.is(0.7)) return
+    await this.#setPaused(this.#workDraw.of(up), group, isPaused)
+  }
+
+  /** What a process had sent when it ended may still be done. */
+  #isPausing(group: string): boolean {
+    const process = this.#pausing.get(group)
+    return process !== undefined && (process.isAlive || this.database.isBusy(process) || this.database.hasWriter)
+  }
+
+  /** As `event_bus.pause` and `resume` do it. */
+  async #setPaused(process: SimulatedProcess, group: string, isPaused: boolean): Promise<void> {
+    const { hub, durable } = process
+    const { pauses } = durable.store!
+    const { event } = this.#groupOf(group)
+    this.#pausing.set(group, process)
+    this.#pauses.changing(group)
+    this.tell(() => `${group} is to be ${isPaused ? 'paused' : 'resumed'} in process ${process.number}`)
+    process.operations++
+    try {
+      await pauses.load()
+      if (hub.pauses.has(event, group) !== isPaused)
+        await pauses.change([{ event, group, sinceMs: this.clock.nowMs() }], isPaused)
+      this.#pauses.changed(group, isPaused, process, this.clock.steadyMs())
+      this.tell(() => `${group} is ${isPaused ? 'paused' : 'resumed'}`)
+    } catch (error) {
+      this.tell(() => `${group} is perhaps ${isPaused ? 'paused' : 'resumed'}: ${String(error)}`)
+    }
+    process.operations--
+    this.#pausing.delete(group)
+  }
+
+  #resumeAll(): void {
+    const up = this.#open
+    for (const { group } of this.plan.groups)
+      if (up.length > 0 && this.#pauses.stateOf(group) !== 'running' && !this.#isPausing(group))
+        void this.#setPaused(this.#workDraw.of(up), group, false).catch(this.failed)
+  }
+
+  get #arePaused(): boolean {
+    return this.plan.groups.some(({ group }) => this.#pauses.stateOf(group) !== 'running')
   }
 
   #unique(): UniqueEvent {
@@ -737,6 +902,7 @@ export class StoredRun {
     const id = this.draw.of(ids)
     this.tell(() => `${id} is taken back in process ${process.number}`)
     this.oracle.cancelling(id)
+    this.followers.cancelling(id)
     for (const { group } of this.plan.groups) this.turns.gone(id, group)
     process.operations++
     const cancelled = await process.durable.cancel(id).catch(() => null)
@@ -763,6 +929,7 @@ export class StoredRun {
     // One that is there twice, because a process died before it had ended the first delivery, is deleted.
     const isReplay = this.oracle.hasTold(event, subscriber) && this.draw.is(0.6)
     this.cured(event, subscriber)
+    this.followers.letter(event, subscriber)
     this.tell(() => `the letter of ${event} for ${subscriber}: ${isReplay ? 'replay' : 'delete'}`)
     if (isReplay && this.draw.is(0.3)) {
       const payload = `{"n":0,"edited":${this.draw.below(1000)}}`
@@ -784,7 +951,9 @@ export class StoredRun {
     const { clock, database } = this
     this.isHealed = true
     database.isAway = false
+    this.#pauses.awayMs = clock.steadyMs()
     this.tell(() => 'all heals')
+    this.#followOld()
     // What has waited for a group that was not here goes on, and what was stored for a time that was set back since. Else those that are there must find their way, too.
     const { lacking, isFirstLacking, deeds } = this.plan
     if (lacking > 0 || isFirstLacking || deeds.includes('jump') || this.draw.is(0.5))
@@ -792,19 +961,23 @@ export class StoredRun {
     // What is for later comes by the clock, however far back that was set.
     const backMs = Math.max(0, this.#aheadMs - (clock.nowMs() - clock.steadyMs()))
     const untilMs = clock.steadyMs() + backMs + HEAL_MS
+    const resumeMs = clock.steadyMs() + this.#workDraw.of([0, 3000])
     for (let quiet = 0; quiet < 3; ) {
       const nextMs = clock.steadyMs() + 500
       while (clock.steadyMs() < nextMs) await this.#step()
       if (!this.#hasTables || this.#processes.size === 0) continue
+      if (clock.steadyMs() > resumeMs) this.#resumeAll()
       const left = database.all<{ deliveries: number; letters: number }>(
         "SELECT (SELECT count(*) FROM heddle_delivery) AS deliveries, (SELECT count(*) FROM heddle_dead WHERE replay = '') AS letters",
       )[0]!
       if (clock.steadyMs() > untilMs)
         throw new Finding(
-          `It does not end: ${JSON.stringify(left)}, ${this.#counted} counted, ${this.#pending} pending; ${this.oracle.openOnes}`,
+          `It does not end: ${JSON.stringify(left)}, ${this.#counted} counted, ${this.#pending} pending; ${this.oracle.openOnes}${this.#notOver}`,
         )
-      void this.#toLetter().catch(this.#failed)
-      const isQuiet = left.deliveries + left.letters + this.#counted + this.#pending === 0
+      void this.#toLetter().catch(this.failed)
+      const { open } = this.followers
+      const isQuiet =
+        left.deliveries + left.letters + this.#counted + this.#pending + open.length === 0 && !this.#arePaused
       quiet = isQuiet ? quiet + 1 : 0
     }
     this.uniques.threadsEnded()
@@ -814,6 +987,21 @@ export class StoredRun {
         throw new Finding(`${memory.stored} stored and ${memory.parked} parked events are counted, and there are none`)
       if (!hub.blockedKeys.isEmpty) throw new Finding('A key is blocked, and there is no dead letter')
     }
+  }
+
+  /** Somebody comes when an event may have ended long ago. */
+  #followOld(): void {
+    const { followed } = this.plan
+    if (followed === 0) return
+    for (let left = OLD_FOLLOWED; left > 0 && this.#events > 0; left--) {
+      const id = `e${this.#workDraw.between(1, this.#events)}`
+      if (this.oracle.groupsOf(id).length > 0 && !this.uniques.has(id)) this.followers.follow(id)
+    }
+  }
+
+  get #notOver(): string {
+    const { open } = this.followers
+    return `${open.length === 0 ? '' : `; followed: ${open.join(', ')}`}${this.#arePaused ? '; some are paused' : ''}`
   }
 
   get #counted(): number {

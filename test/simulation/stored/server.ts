@@ -150,6 +150,9 @@ export class SimulatedServer implements SimulatedStore {
     this.#world = world
     const file = this.#file
     file.function('clock_timestamp', () => world.nowMs())
+    // One transaction writes at a time.
+    file.function('hashtextextended', (_, __) => 0)
+    file.function('pg_advisory_xact_lock', (_) => null)
     file.function('random', () => world.draw.fraction())
     file.function('hashtext', { deterministic: true }, (text: unknown) => (text === null ? null : hashOf(String(text))))
     file.function('pg_sequence_last_value', (_) => (this.#last === 0 ? null : this.#last))
@@ -447,15 +450,19 @@ export class SimulatedServer implements SimulatedStore {
     const text = this.#translated(
       `WITH moved AS (SELECT * FROM heddle_delivery WHERE ${condition}) SELECT d.seq, ${selected} FROM moved AS d${join} ORDER BY d.seq`,
     )
-    const fresh = this.#prepare(text.text).raw().all(named(text, params)) as SqlValue[][]
+    const select = (): SqlValue[][] => this.#prepare(text.text).raw().all(named(text, params)) as SqlValue[][]
+    const fresh = select()
+    const names = columns!.split(', ')
+    const wereFound = this.#rowsOf(found)
     const xid = this.#newXid()
     const seqs = fresh.map(() => ++this.#last)
-    const names = columns!.split(', ')
     const { record, nowMs } = this.#world
     const drawn = { numbers: seqs, rows: fresh.map(([, ...row]) => row), columns: names, nowMs: nowMs() }
     record?.({ what: 'begun', sql, params, ...drawn })
     later(draw.is(0.1) ? draw.below(60) : draw.below(3), () => {
       this.whenFree(ALWAYS, () => {
+        // It waits for who replaces one of them, and moves what that has written.
+        if (this.#rowsOf(found) !== wereFound) replace(fresh, select(), names)
         const gone = this.#prepare('DELETE FROM heddle_delivery WHERE seq = ?')
         const moved = new Set(found.flatMap(({ seq }) => (gone.run(seq).changes === 1 ? [seq] : [])))
         const inserted = fresh
@@ -466,6 +473,11 @@ export class SimulatedServer implements SimulatedStore {
         settle.resolve({ rowCount: fresh.length, rows: [] })
       })
     })
+  }
+
+  #rowsOf(found: readonly { seq: number }[]): string {
+    const row = this.#prepare('SELECT * FROM heddle_delivery WHERE seq = ?')
+    return JSON.stringify(found.map(({ seq }) => row.get(seq)))
   }
 
   #deleteHeld([held]: string[], params: Params): Outcome {
@@ -568,6 +580,18 @@ function partsOf(sql: string, known: RegExp): string[] {
   const found = known.exec(sql)
   if (found === null) throw new Error(`the simulated server does not know this statement: ${sql}`)
   return found.slice(1)
+}
+
+/** What REPLACE in unique-rows.ts sets. */
+const REPLACED = ['thread', 'envelope', 'payload', 'expires_ms', 'share', 'due_ms']
+
+/** Rows begin with the numbers of those that they are made of. */
+function replace(rows: SqlValue[][], now: readonly SqlValue[][], names: readonly string[]): void {
+  const group = 1 + names.indexOf('grp')
+  for (const row of rows) {
+    const other = now.find((each) => each[0] === row[0] && each[group] === row[group])
+    if (other !== undefined) for (const name of REPLACED) row[1 + names.indexOf(name)] = other[1 + names.indexOf(name)]!
+  }
 }
 
 /** A server has a type for what is true. */

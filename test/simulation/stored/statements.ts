@@ -12,6 +12,8 @@ const ARRAY = /\$(\d+)::(?:int|bigint|text)\[\]/g
 
 /** Rules from the text for a server to one that means the same to SQLite, in this order. */
 const RULES: readonly (readonly [RegExp, string | ((...found: string[]) => string)])[] = [
+  // Without a condition SQLite takes ON CONFLICT for one of a join.
+  [/(json_to_recordset\(\$\d+::json\) AS \w+ \([^)]*\))(\s+ON CONFLICT)/g, '$1 WHERE true$2'],
   // Lists side by side, as a table.
   [
     /unnest\(([^)]*)\)(?: WITH ORDINALITY)? AS (\w+) \(([^)]*)\)/g,
@@ -25,6 +27,7 @@ const RULES: readonly (readonly [RegExp, string | ((...found: string[]) => strin
   // Without a condition SQLite takes ON CONFLICT for one of a join.
   [/FROM json_array_elements_text\((\$\d+)::json\) ON CONFLICT/g, 'FROM json_each($1) WHERE true ON CONFLICT'],
   [/CAST\(([^()]+) AS json\) ->> ('\*'|\w+\.grp)/g, `json_extract($1, '$."' || $2 || '"')`],
+  [/FROM json_array_elements_text\((\$\d+)::json\)(?= ORDER BY)/g, 'FROM json_each($1)'],
   [/= ANY\((\$\d+)::(?:int|bigint)\[\]\)/g, 'IN (SELECT value FROM json_each($1))'],
   // The rows that a subquery would find for each row before it.
   [

@@ -17,12 +17,16 @@ export interface Asked {
   answeredAt: number
   /** The id that it was answered with; null: it was refused, and may be there all the same. */
   answer: string | null
+  /** Groups that had begun the one it was answered with: it has replaced nothing there. */
+  begunIn: ReadonlySet<string>
 }
 
 interface World {
   /** Whether the log has it for the group, perhaps for all that will be known. */
   isStored(id: string, group: string): boolean
   isIn(id: string, group: string): boolean
+  /** Whether the log knows that the group has begun it: its handler may never have been called. */
+  isBegun(id: string, group: string): boolean
   /** Perhaps the group gets it, and perhaps not. */
   mayMiss(id: string, group: string): void
   /** Another publication may have given it this payload. */
@@ -69,6 +73,7 @@ export class UniqueJudge {
       by,
       answeredAt: Number.POSITIVE_INFINITY,
       answer: null,
+      begunIn: new Set(),
     }
     // One that is under way may replace it, too.
     for (const each of all)
@@ -76,6 +81,10 @@ export class UniqueJudge {
         for (const group of groups) this.#world.mayHave(id, group, each.payload)
     all.push(asked)
     return asked
+  }
+
+  has(id: string): boolean {
+    return this.#byId.has(id)
   }
 
   refused(asked: Asked): void {
@@ -104,6 +113,7 @@ export class UniqueJudge {
   answered(asked: Asked, answer: string): ReadonlySet<string> {
     asked.answeredAt = ++this.#moment
     asked.answer = answer
+    asked.begunIn = new Set(asked.groups.filter((group) => this.#world.isBegun(answer, group)))
     const others = this.#byId.get(asked.id)!.filter((each) => each !== asked)
     if (answer === asked.id) {
       // One that came or went meanwhile may have been there.
@@ -132,7 +142,12 @@ export class UniqueJudge {
     this.#begun.set(place, now)
     const given = all.find((each) => each.payload === payload)!
     const newer = all.find(
-      (each) => each.answer === id && each.unique.replaces && each.answeredAt < now && each.askedAt > given.answeredAt,
+      (each) =>
+        each.answer === id &&
+        each.unique.replaces &&
+        !each.begunIn.has(group) &&
+        each.answeredAt < now &&
+        each.askedAt > given.answeredAt,
     )
     if (newer !== undefined)
       throw new Finding(`${id} was begun for ${group} with the payload of ${given.id}, and ${newer.id} had replaced it`)
