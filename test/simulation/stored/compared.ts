@@ -87,7 +87,7 @@ function shownRow(row: Record<string, unknown>): string {
 
 function shownRows(rows: readonly unknown[], sql: string): string[] {
   const all = rows.map((row) => shownRow(row as Record<string, unknown>))
-  return /ORDER BY/.test(sql) && !/SELECT DISTINCT/.test(sql) ? all : all.sort()
+  return /ORDER BY/.test(sql) && !/SELECT DISTINCT|^\s*UPDATE/.test(sql) ? all : all.sort()
 }
 
 type Begun = Recorded & { what: 'begun' }

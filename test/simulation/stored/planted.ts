@@ -174,12 +174,6 @@ export const STORED_PLANTED: readonly Planted[] = [
     instead: 'if (page.length === 0) return void cursor.set(subscriber, lastN)',
   },
   {
-    what: 'those who follow are told of nothing after a read that has failed',
-    file: 'followed.ts',
-    text: '// The next look tries again.\n    }\n',
-    instead: 'return\n    }\n',
-  },
-  {
     what: 'a result is stored after the end of its delivery',
     folder: 'runtime/event-store',
     file: 'report.ts',

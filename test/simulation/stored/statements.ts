@@ -29,6 +29,7 @@ const RULES: readonly (readonly [RegExp, string | ((...found: string[]) => strin
   [/CAST\(([^()]+) AS json\) ->> ('\*'|\w+\.grp)/g, `json_extract($1, '$."' || $2 || '"')`],
   [/FROM json_array_elements_text\((\$\d+)::json\)(?= ORDER BY)/g, 'FROM json_each($1)'],
   [/= ANY\((\$\d+)::(?:int|bigint)\[\]\)/g, 'IN (SELECT value FROM json_each($1))'],
+  [/<> ALL \((\$\d+)::bigint\[\]\)/g, 'NOT IN (SELECT value FROM json_each($1))'],
   // The rows that a subquery would find for each row before it.
   [
     /CROSS JOIN LATERAL \(\s*(SELECT f\.seq FROM .*)\) AS first\b/gs,
