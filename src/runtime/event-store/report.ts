@@ -61,6 +61,8 @@ export class Report implements HandlerReport {
   #lastN = -1
   /** Chunks that were dropped before they were written. */
   #dropped = 0
+  /** Commits since the last answer, by the number of their last chunk: how much of what is to be written they had. */
+  readonly #tries = new Map<number, number>()
   /** Grows with each attempt that reports; null: not known yet. */
   #generation: number | null = null
   /** Something was reported that is not written yet. */
@@ -160,12 +162,13 @@ export class Report implements HandlerReport {
         // The handler may be in a transaction of its own.
         const written = await causality.exit(() => this.#store(chunks, dropped, end))
         this.#lastN = written
+        this.#tries.clear()
         this.#chunks.splice(0, chunks.length)
         this.#dropped -= dropped
         reported(this.#place.eventId)
         return
       } catch (error) {
-        // What was committed without an answer, or by an earlier attempt, has taken numbers.
+        // It may be committed all the same, and an earlier attempt may have taken numbers.
         this.#lastN = -1
         if (!isAway(error) || clock.steadyMs() >= untilMs) {
           if (clock.steadyMs() < untilMs && !this.#hasFailed) {
@@ -173,6 +176,7 @@ export class Report implements HandlerReport {
             continue
           }
           this.#chunks.splice(0, chunks.length)
+          this.#tries.clear()
           return log(`What the handler of ${this.#place.eventId} reports was not stored: ${messageOf(error)}`)
         }
         await pause(clock, AWAY_PAUSE_MS)
@@ -185,14 +189,18 @@ export class Report implements HandlerReport {
     const { result, keptMs } = end ?? { result: null, keptMs: 0 }
     return ownTransaction(db, async (tx) => {
       let lastN = this.#lastN
+      let written = 0
       if (lastN < 0) {
         const begun = await beginChunks(tx, this.#place)
         lastN = begun.lastN
+        if (begun.generation === this.#generation) written = this.#tries.get(lastN) ?? 0
         this.#generation ??= begun.generation + 1
       }
-      const first = lastN + dropped + 1
-      lastN = first + chunks.length - 1
-      await writeChunks(tx, this.#place, chunks, first, lastN + 1 - this.#lengths.length)
+      const left = chunks.slice(Math.max(0, written - dropped))
+      const first = lastN + Math.max(0, dropped - written) + 1
+      lastN = first + left.length - 1
+      this.#tries.set(lastN, dropped + chunks.length)
+      await writeChunks(tx, this.#place, left, first, lastN + 1 - this.#lengths.length)
       const update = { progress: this.#progress, lastN, generation: this.#generation!, result, keptMs }
       await writeReport(tx, db.dialect, this.#place, update)
       return lastN

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Queryable } from '../../../src/contracts/db.ts'
+import { DbError } from '../../../src/core/errors/catalogue.ts'
 import { SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
 import type { StoreDatabase } from '../../../src/runtime/event-store/database.ts'
 import { Report } from '../../../src/runtime/event-store/report.ts'
@@ -85,4 +86,43 @@ test('the result is what is written last, whatever was reported while an earlier
   for (const answer of answers.slice(2)) answer()
   await turn()
   assert.deepEqual(results, [null, '{"imported":2}'])
+})
+
+test('chunks whose commit was not answered are not stored again, and those that came meanwhile are', async () => {
+  const chunks: [n: unknown, chunk: unknown][] = []
+  let row = { last_n: 0, generation: 0 }
+  const tx = {
+    execute: async (sql: string, params: unknown[]) => {
+      if (sql.startsWith('INSERT INTO heddle_chunk')) chunks.push([params[2], params[4]])
+      else if (sql.startsWith('INSERT INTO heddle_report'))
+        row = { last_n: params[5] as number, generation: params[7] as number }
+    },
+    queryOne: async () => (row.generation === 0 ? null : row),
+  } as unknown as Queryable
+  let lost = 2
+  const database = {
+    dialect: 'sqlite',
+    transaction: async (work: (tx: Queryable) => Promise<unknown>) => {
+      const result = await work(tx)
+      if (--lost < 0) return result
+      report.emit(`after ${lost}`)
+      throw new DbError('unavailable', 'the answer is lost')
+    },
+  } as unknown as StoreDatabase
+  const report = new Report(
+    {
+      clock: { ...SYSTEM_CLOCK, after: (_, run) => SYSTEM_CLOCK.after(0, run) },
+      database: () => database,
+      opened: () => Promise.resolve(),
+      reported: () => {},
+      log: (message) => assert.fail(message),
+    },
+    { eventId: 'evt_1', group: 'work.Imports.importRows', attempt: 1 },
+    () => true,
+  )
+  report.emit('first')
+  report.emit('second')
+  await report.end(undefined, undefined)
+  const told = ['first', 'second', 'after 1', 'after 0'].map((chunk, n) => [n + 1, JSON.stringify(chunk)])
+  assert.deepEqual(chunks, told)
 })
