@@ -85,7 +85,7 @@ export class Permits {
     if (consumer.permits === null || consumer.permits.by === null) return true
     const pool = this.#pools.get(nameOf(consumer, consumer.permits, share))
     if (pool === undefined || this.#isFree(pool)) return true
-    if (share !== '') pool.refused.add(share)
+    pool.refused.add(share)
     return false
   }
 
@@ -104,7 +104,7 @@ export class Permits {
       delivery.permit = pool.name
       return true
     }
-    if (share !== '') pool.refused.add(share)
+    pool.refused.add(share)
     if (this.#isShared && pool.state === 'idle') this.#ask(pool)
     return false
   }

@@ -59,3 +59,16 @@ test('an instance of a broadcast that is busy holds up no other', (t) => {
   hub.delivered(last(a))
   assert.deepEqual([a.events, b.events], [['evt_1', 'evt_2'], ['evt_1']])
 })
+
+test('by share: events of no known share wait for their own place, and get it', (t) => {
+  const { hub } = hubOf(t)
+  const thread = fakeThread()
+  hub.subscribe('order.placed', 'group', { concurrency: { max: 1, by: 0 } }, instanceOf(thread))
+  hub.publish(eventOf('evt_a', { shares: JSON.stringify({ group: '1["a"]' }) }), null)
+  for (const id of ['evt_1', 'evt_2', 'evt_3']) hub.publish(eventOf(id), null)
+  assert.deepEqual(thread.events, ['evt_a', 'evt_1'])
+  hub.delivered(last(thread))
+  assert.deepEqual(thread.events, ['evt_a', 'evt_1', 'evt_2'])
+  hub.delivered(last(thread))
+  assert.deepEqual(thread.events, ['evt_a', 'evt_1', 'evt_2', 'evt_3'])
+})
