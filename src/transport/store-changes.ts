@@ -69,6 +69,8 @@ export interface StoreAnswer {
   begun?: BegunRow[]
   /** Indexes of the fenced slots that another process has: none of their rows were written. */
   lost?: number[]
+  /** On a file: dead letters that were to block their keys, and were not stored: their rows were taken back before. */
+  unstored?: string[]
 }
 
 /** A row that a handler begins, as it is then. */

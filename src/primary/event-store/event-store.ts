@@ -218,6 +218,11 @@ export class EventStore {
     this.#settler.onLost = (slots) => {
       for (const slot of slots) members?.slots.lose(slot)
     }
+    // On a server each process looks once a second whether what blocks its keys is still there.
+    this.#settler.onUnstored = (deadLetters) => {
+      for (const { cursor, deadLetter } of [...this.reader.blocking()])
+        if (deadLetters.includes(deadLetter)) this.reader.unpark(cursor.group.id, deadLetter)
+    }
     this.#settler.onLater = (seq, dueMs) => this.#due.noted(seq, dueMs)
     this.#settler.onPromoted = (groups) => {
       if (groups === null) this.reader.rangAll()

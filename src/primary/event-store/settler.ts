@@ -111,6 +111,8 @@ export class Settler {
   onLost: (slots: readonly OwnedSlot[]) => void = () => {}
   /** Called with the due time of a waiting row, milliseconds since the epoch. */
   onLater: (seq: number, dueMs: number) => void = () => {}
+  /** Called with dead letters that block nothing: their rows were taken back before they were stored. */
+  onUnstored: (deadLetters: readonly string[]) => void = () => {}
   /** Called with the groups whose due rows were moved; null: unknown, because an answer was lost. */
   onPromoted: (groups: readonly number[] | null) => void = () => {}
   readonly #parts: SettlerParts
@@ -219,6 +221,7 @@ export class Settler {
     const replaced = deadLetters.flatMap(({ seq }) => (seq > 0 ? [seq] : []))
     this.onCommitted(replaced, replaced.length)
     this.onCommitted(leaving, 0)
+    if (answer.unstored !== undefined) this.onUnstored(answer.unstored)
     for (const { seq, dueMs } of batch.noted) if (dueMs > 0) this.onLater(seq, dueMs)
     if (batch.promoteMs > 0) this.onPromoted(answer.isRepeated ? null : answer.promoted)
     for (const resolve of written) resolve()

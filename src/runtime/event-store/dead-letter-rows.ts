@@ -14,6 +14,8 @@ const INSERT = `INSERT INTO heddle_dead (id, event_id, event, grp, subscriber, k
 const PARK = `INSERT INTO heddle_parked (grp, key, dead_letter) SELECT id, $1, $2 FROM heddle_group WHERE event = $3 AND grp = $4 AND kind = 'group'
   ON CONFLICT DO NOTHING`
 
+const IS_PARKED = 'SELECT 1 AS found FROM heddle_parked WHERE dead_letter = $1'
+
 /** Maximum number of replayed dead letters. */
 const REPLAYS_MAX = 1000
 const HAS_ENDED = "replay IN ('done', 'failed')"
@@ -25,12 +27,14 @@ const DROP_OLD_REPLAYS = `DELETE FROM heddle_dead WHERE ${HAS_ENDED}
 /**
  * Replaces rows by dead letters, and blocks keys. After a lost answer it runs again: the dead letter may be replayed or deleted by then, but its
  * row is gone, and nothing happens. The rows of a deleted group are gone as well: failures of its last handlers are kept.
+ * @returns those of them that were to block keys, and were not stored now
  */
 export async function insertDeadLetters(
   tx: Queryable,
   deadLetters: StoreChanges['deadLetters'],
   park = PARK,
-): Promise<void> {
+): Promise<string[]> {
+  const left: string[] = []
   for (const { row, seq, place } of deadLetters) {
     const { id, eventId, event, group, subscriber, key, envelope, payload, error, attempts, blackBox, bytes, atMs } =
       row
@@ -48,11 +52,22 @@ export async function insertDeadLetters(
       atMs,
     ]
     const { rowCount } = await tx.execute(INSERT, [...values, isParked, place, seq])
-    if (rowCount === 0) continue
+    if (rowCount === 0) {
+      if (row.isParked) left.push(id)
+      continue
+    }
     if (seq > 0) await tx.execute('DELETE FROM heddle_delivery WHERE seq = $1', [seq])
     if (row.isParked) await tx.execute(park, [key, id, event, group])
   }
   if (deadLetters.length > 0) await tx.execute(DROP_OLD)
+  return left
+}
+
+/** Returns the ones of these dead letters that block no key. */
+export async function unblocking(tx: Queryable, deadLetters: readonly string[]): Promise<string[]> {
+  const found: string[] = []
+  for (const id of deadLetters) if ((await tx.queryOne(IS_PARKED, [id])) === null) found.push(id)
+  return found
 }
 
 export async function endReplays(tx: Queryable, replayed: readonly ReplayEnd[]): Promise<void> {

@@ -3,7 +3,7 @@ import type { Queryable } from '../../contracts/db.ts'
 import type { GroupRow, NotedDelivery, StoreAnswer, StoreChanges } from '../../transport/store-changes.ts'
 import { beginRows } from './begun-rows.ts'
 import { ownTransaction, type StoreDatabase } from './database.ts'
-import { endReplays, insertDeadLetters } from './dead-letter-rows.ts'
+import { endReplays, insertDeadLetters, unblocking } from './dead-letter-rows.ts'
 import { PROMOTED_MAX } from './delivery-rows.ts'
 import { PositionList, storable } from './event-columns.ts'
 import { writeServerChanges } from './server-changes.ts'
@@ -46,8 +46,10 @@ export async function writeStoreChanges(db: StoreDatabase, changes: StoreChanges
     if (groups.some(({ seenMs }) => seenMs === null)) await tx.execute(END_UNHANDLED)
     for (const delivery of noted) await note(tx, delivery)
     const answer: StoreAnswer =
-      begun.length === 0 ? NOTHING : { promoted: [], begun: await beginRows(tx, 'sqlite', begun) }
-    await insertDeadLetters(tx, deadLetters)
+      begun.length === 0 ? { ...NOTHING } : { promoted: [], begun: await beginRows(tx, 'sqlite', begun) }
+    const left = await insertDeadLetters(tx, deadLetters)
+    // After a lost answer they may be there.
+    if (left.length > 0) answer.unstored = await unblocking(tx, left)
     await endReplays(tx, replayed)
     await deleteRows(tx, done)
     return promoteMs > 0 ? { ...answer, promoted: await promote(tx, promoteMs) } : answer

@@ -52,3 +52,39 @@ test('writeStoreChanges(): the replay of a dead letter that was due later stays 
     { replay: 'running', replay_seq: moved!.seq },
   ])
 })
+
+test('writeStoreChanges(): a dead letter whose row was taken back is not stored on SQLite, and the answer names it', async (t) => {
+  const db = memoryDatabase(t)
+  await prepareTables(db, true)
+  await db.execute(
+    "INSERT INTO heddle_delivery (grp, thread, event_id, event, envelope, payload) VALUES (1, 1, 'evt_1', 'order.taken', '', '{}')",
+  )
+  await db.execute(
+    "INSERT INTO heddle_group (id, event, grp, kind, seen_ms) VALUES (1, 'order.taken', 'shop', 'group', 1)",
+  )
+  const [{ seq }] = (await db.query<{ seq: number }>('SELECT seq FROM heddle_delivery')) as [{ seq: number }]
+  const row = {
+    id: 'dl_1',
+    eventId: 'evt_1',
+    event: 'order.taken',
+    group: 'shop',
+    subscriber: 'shop',
+    key: '"k"',
+    envelope: '',
+    payload: '{}',
+    error: 'as wanted',
+    attempts: 1,
+    blackBox: null,
+    bytes: 2,
+    atMs: 1,
+    isParked: true,
+  }
+  const none = { done: [], begun: [], noted: [], replayed: [], groups: [], promoteMs: 0 }
+  const write = (id: string, of: number) =>
+    writeStoreChanges(db, { ...none, deadLetters: [{ row: { ...row, id }, seq: of, place: of }] })
+  assert.equal((await write('dl_1', seq)).unstored, undefined)
+  // Its answer was lost: it is written again.
+  assert.deepEqual((await write('dl_1', seq)).unstored, [])
+  assert.deepEqual((await write('dl_2', seq)).unstored, ['dl_2'])
+  assert.deepEqual(await db.query('SELECT id FROM heddle_dead'), [{ id: 'dl_1' }])
+})
