@@ -213,8 +213,8 @@ export class Followers {
   #sawDone(id: string, { last }: Seen, { subscriber, result }: FollowedEvent, says: string): void {
     const { hasEffects, mayHaveExpired } = this.#world
     if (!hasEffects(id, subscriber)) {
-      // What has expired in another process looks as if it had been handled there.
-      if (mayHaveExpired(id, subscriber)) return
+      // What has expired in another process, or a dead letter that was deleted at once, looks as if it had been handled there.
+      if (mayHaveExpired(id, subscriber) || this.#isDead(id, subscriber)) return
       throw new Finding(`${says} that ${subscriber} has handled it, and it has not`)
     }
     const done = this.#toldOf(id, subscriber).filter(({ state }) => state === 'done')

@@ -171,7 +171,7 @@ function withWork(plan: StoredPlan, draw: Draw): StoredPlan {
           ? { max: draw.between(1, 3), isByShare: plan.shares !== null && draw.is(0.5) }
           : null,
     })),
-    followed: areFollowed ? draw.of([0.1, 0.3]) : 0,
+    followed: areFollowed ? draw.of([0.3, 1]) : 0,
     paused: arePaused ? draw.of([0.005, 0.02]) : 0,
   }
 }
@@ -253,7 +253,7 @@ const HEAL_MS = 600_000
 /** How long results are kept, milliseconds: longer than a run. */
 const RESULT_MS = 7_200_000
 /** Events that somebody follows at the end. */
-const OLD_FOLLOWED = 6
+const OLD_FOLLOWED = 10
 /** Chance of another stream than that of the rest. */
 const TURNS_SEED = 0x51ab_1e5
 const WORK_SEED = 0x0b5e_77ed
@@ -774,9 +774,10 @@ export class StoredRun {
   }
 
   /** A handler is at work. */
-  atWork(lane: StoredLane, { event, shares }: EventFrame, group: string, handling: Handling): void {
+  atWork(lane: StoredLane, { event, shares, unique }: EventFrame, group: string, handling: Handling): void {
     const { permits } = this.#groupOf(group)
-    if (permits === null) return
+    // One that others may replace has its permit before it is known whose it is in the end.
+    if (permits === null || (permits.isByShare && unique !== null)) return
     const { home } = lane
     const ofProcess = this.#isShared ? '' : `, process ${home.number}`
     const name = `${event} for ${group}${permits.isByShare ? ` of ${valueIn(shares, 0)}` : ''}${ofProcess}`
@@ -787,7 +788,7 @@ export class StoredRun {
   /** So much longer a handler takes that reports, or of which few may run, milliseconds. */
   moreMs(group: string): number {
     const { reports, permits } = this.#groupOf(group)
-    return reports === 'nothing' && permits === null ? 0 : this.#workDraw.of([0, 30, 150])
+    return reports === 'nothing' && permits === null ? 0 : this.#workDraw.of([0, 30, 150, 400])
   }
 
   /** Null: its handler reports nothing. */
