@@ -37,6 +37,8 @@ interface Seen {
   /** Number of the last chunk, as the items have it. */
   n: number
   last: Chunk | null
+  /** With the last chunk. */
+  run: number
 }
 
 interface Follower {
@@ -180,7 +182,7 @@ export class Followers {
   #saw({ id, seen }: Follower, item: FollowedEvent): void {
     const { subscriber, state } = item
     this.#world.tell(() => `who follows ${id} is told: ${JSON.stringify(item)}`)
-    const of = seen.get(subscriber) ?? { n: 0, last: null }
+    const of = seen.get(subscriber) ?? { n: 0, last: null, run: 0 }
     seen.set(subscriber, of)
     const says = `who follows ${id} was told`
     if (item.chunk !== undefined) return this.#sawChunk(of, item, says)
@@ -191,7 +193,7 @@ export class Followers {
       throw new Finding(`${says} that it was cancelled for ${subscriber}, and it was not`)
   }
 
-  #sawChunk(of: Seen, { id: itemId, subscriber, chunk, missed = 0 }: FollowedEvent, says: string): void {
+  #sawChunk(of: Seen, { id: itemId, subscriber, chunk, missed = 0, run = 0 }: FollowedEvent, says: string): void {
     const { last } = of
     const now = chunk as Chunk
     const told = this.#told[now.of]!
@@ -206,8 +208,11 @@ export class Followers {
       if (missed === 0 && last !== null && this.#told[last.of]!.stored > last.n + 1)
         throw new Finding(`${says2} after ${nameOf(last)}, which had ${this.#told[last.of]!.stored}`)
     } else if (now.n !== last.n + 1) throw new Finding(`${says2} after ${nameOf(last)}`)
+    const isRun = last?.of === now.of ? run >= of.run : run > of.run
+    if (!isRun) throw new Finding(`${says2} of run ${run} after run ${of.run}`)
     of.n = n
     of.last = now
+    of.run = run
   }
 
   #sawDone(id: string, { last }: Seen, { subscriber, result }: FollowedEvent, says: string): void {
