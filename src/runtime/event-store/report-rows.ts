@@ -54,31 +54,39 @@ const upsertText = (
   WHERE heddle_report.generation <= excluded.generation`
 const UPSERT = { sqlite: upsertText('sqlite'), postgres: upsertText('postgres') }
 
+/** @returns false if a later handler has begun: nothing was written */
 export async function writeReport(
   to: Queryable,
   dialect: Dialect,
   { eventId, group, attempt }: ReportPlace,
   { progress, lastN, generation, result, keptMs }: ReportUpdate,
-): Promise<void> {
+): Promise<boolean> {
   const sql = movedMs() === 0 ? UPSERT[dialect] : upsertText(dialect)
-  await to.execute(sql, [eventId, group, attempt, progress, result, lastN, keptMs, generation])
+  const params = [eventId, group, attempt, progress, result, lastN, keptMs, generation]
+  return (await to.execute(sql, params)).rowCount > 0
 }
 
-/** Number of the last chunk of all attempts so far, and their generation; chunks of earlier attempts are deleted. */
+/**
+ * Number of the last chunk of all handlers so far, and their generation. When a new one begins, the chunks of earlier ones are deleted.
+ * @param generation of the handler; null: it has none yet
+ */
 export async function beginChunks(
   tx: Queryable,
   { eventId, group, attempt }: ReportPlace,
+  generation: number | null,
 ): Promise<{ lastN: number; generation: number }> {
-  await tx.execute('DELETE FROM heddle_chunk WHERE event_id = $1 AND grp = $2 AND attempt < $3', [
-    eventId,
-    group,
-    attempt,
-  ])
   const row = await tx.queryOne<{ last_n: number; generation: number }>(
     'SELECT last_n, generation FROM heddle_report WHERE event_id = $1 AND grp = $2',
     [eventId, group],
   )
-  return { lastN: Number(row?.last_n ?? 0), generation: Number(row?.generation ?? 0) }
+  const last = Number(row?.generation ?? 0)
+  if (row !== null && (generation === null || last < generation))
+    await tx.execute('DELETE FROM heddle_chunk WHERE event_id = $1 AND grp = $2 AND attempt <= $3', [
+      eventId,
+      group,
+      attempt,
+    ])
+  return { lastN: Number(row?.last_n ?? 0), generation: last }
 }
 
 /** Events that were taken back are so for those who follow them. */

@@ -191,7 +191,7 @@ export class Report implements HandlerReport {
       let lastN = this.#lastN
       let written = 0
       if (lastN < 0) {
-        const begun = await beginChunks(tx, this.#place)
+        const begun = await beginChunks(tx, this.#place, this.#generation)
         lastN = begun.lastN
         if (begun.generation === this.#generation) written = this.#tries.get(lastN) ?? 0
         this.#generation ??= begun.generation + 1
@@ -200,9 +200,10 @@ export class Report implements HandlerReport {
       const first = lastN + Math.max(0, dropped - written) + 1
       lastN = first + left.length - 1
       this.#tries.set(lastN, dropped + chunks.length)
-      await writeChunks(tx, this.#place, left, first, lastN + 1 - this.#lengths.length)
       const update = { progress: this.#progress, lastN, generation: this.#generation!, result, keptMs }
-      await writeReport(tx, db.dialect, this.#place, update)
+      // What a process that stood still writes late would take the place of a later handler's.
+      if (await writeReport(tx, db.dialect, this.#place, update))
+        await writeChunks(tx, this.#place, left, first, lastN + 1 - this.#lengths.length)
       return lastN
     })
   }

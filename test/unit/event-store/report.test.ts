@@ -47,6 +47,7 @@ test('the result is what is written last, whatever was reported while an earlier
   const tx = {
     execute: async (sql: string, params: unknown[]) => {
       if (sql.startsWith('INSERT INTO heddle_report')) results.push(params[4])
+      return { rowCount: 1 }
     },
     queryOne: async () => null,
   } as unknown as Queryable
@@ -96,6 +97,7 @@ test('chunks whose commit was not answered are not stored again, and those that 
       if (sql.startsWith('INSERT INTO heddle_chunk')) chunks.push([params[2], params[4]])
       else if (sql.startsWith('INSERT INTO heddle_report'))
         row = { last_n: params[5] as number, generation: params[7] as number }
+      return { rowCount: 1 }
     },
     queryOne: async () => (row.generation === 0 ? null : row),
   } as unknown as Queryable
