@@ -197,6 +197,7 @@ export class FollowedEvents {
   async #read(): Promise<void> {
     this.#state = 'reading'
     const ids = [...this.#due]
+    const startMs = this.#parts.clock.steadyMs()
     this.#due.clear()
     // What ends during the read is read again.
     const ended = new Map(ids.map((id) => [id, new Map(this.#all.get(id)?.ended)]))
@@ -208,7 +209,8 @@ export class FollowedEvents {
         const followed = this.#all.get(id)
         if (followed === undefined) continue
         followed.meant = found?.meant.get(id) ?? followed.meant
-        this.#tell(followed, this.#subscribersOf(followed, ended.get(id)!, found?.subscribers.get(id), open.get(id)))
+        const subscribers = this.#subscribersOf(followed, ended.get(id)!, found?.subscribers.get(id), open.get(id))
+        this.#tell(followed, subscribers, startMs)
       }
     } catch {
       // The next look tries again.
@@ -253,10 +255,11 @@ export class FollowedEvents {
     return [...all.values()].map(shown).sort((a, b) => (a.subscriber < b.subscriber ? -1 : 1))
   }
 
-  #tell(followed: Followed, subscribers: Subscriber[]): void {
+  #tell(followed: Followed, subscribers: Subscriber[], readMs: number): void {
     const { clock, isOpening } = this.#parts
     if (subscribers.length === 0) {
-      if (clock.steadyMs() - followed.sinceMs < UNKNOWN_MS || isOpening()) return
+      // By when it was read: the process may have stood still since.
+      if (readMs - followed.sinceMs < UNKNOWN_MS || isOpening()) return
       this.#all.delete(followed.id)
       const unknown = `Nothing is known of the event ${followed.id}: nobody has published it, or it has ended, and its subscriber has neither resultMs nor reported anything`
       for (const { reject, timer } of followed.waiters) {
