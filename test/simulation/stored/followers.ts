@@ -55,6 +55,7 @@ interface Follower {
 
 interface World {
   readonly draw: Draw
+  nowMs(): number
   later(ms: number, run: () => void): void
   tell(line: () => string): void
   failed(error: unknown): void
@@ -75,6 +76,8 @@ export class Followers {
   /** Events and groups that have had dead letters, and events that were to be taken back. */
   readonly #letters = new Set<string>()
   readonly #cancelled = new Set<string>()
+  /** When events were last accepted. */
+  readonly #acceptedMs = new Map<string, number>()
   #isLooking = false
 
   constructor(world: World) {
@@ -95,6 +98,10 @@ export class Followers {
 
   letter(id: string, group: string): void {
     this.#letters.add(`${id} ${group}`)
+  }
+
+  accepted(id: string): void {
+    this.#acceptedMs.set(id, this.#world.nowMs())
   }
 
   cancelling(id: string): void {
@@ -269,6 +276,8 @@ export class Followers {
     const { id } = follower
     this.#world.tell(() => `who follows ${id} is told that nothing is known of it`)
     this.#over(follower)
+    // It was looked for a little earlier.
+    if (this.#world.nowMs() - (this.#acceptedMs.get(id) ?? 0) < LOOK_MS) return
     for (const { group, reports } of this.#world.groupsOf(id)) {
       const isKept = reports && this.#toldOf(id, group).some(({ state }) => state === 'done')
       if (this.#isEnded(id, group) && !isKept && !this.#world.hasLetter(id, group)) continue

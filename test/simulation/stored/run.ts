@@ -358,6 +358,7 @@ export class StoredRun {
     const { oracle } = this
     return new Followers({
       draw: this.#workDraw,
+      nowMs: this.clock.steadyMs,
       later: (ms, run) => this.clock.in(ms, run),
       tell: (line) => this.tell(line),
       failed: this.failed,
@@ -704,6 +705,7 @@ export class StoredRun {
       if (asked !== null) return this.#answered(asked, answer, lane)
       if (lane.isAlive) {
         oracle.accepted(id)
+        this.followers.accepted(id)
         if (key === null && delayMs === 0 && ttlMs === 0) this.#waitForTurn(frame, told)
       }
       for (const { group } of groups) if (!this.#isStored(group)) this.#early.push({ id, group, process: lane.home })
