@@ -367,6 +367,7 @@ export class Reader {
     if (cursor.state === 'trying' || !this.#isHere(cursor)) return 0
     const room = this.#roomOf(cursor)
     const ofKey = this.#roomOfKey(cursor)
+    if (isByTurns(cursor)) this.#leaveKeys(cursor, cursor.turns)
     for (const key of cursor.behind) {
       if (room === 0 || key.inHand > ofKey / 2) continue
       const rows = await this.#readKey(cursor, key, Math.min(room, ofKey - key.inHand))
@@ -404,6 +405,14 @@ export class Reader {
       if (!turns.isRead) this.#ready(cursor)
     }
     return rows
+  }
+
+  /** Of a key only the next row is read, when its share has room. */
+  #leaveKeys(cursor: Cursor, turns: Turns): void {
+    for (const key of cursor.behind) {
+      turns.keyMayGoOn(key.key)
+      cursor.caughtUp(key)
+    }
   }
 
   /** The shares of some groups take turns. */
@@ -484,6 +493,7 @@ export class Reader {
     const next = page[taken]
     const isWaiting = next !== undefined && !isMalformed(next) && next.waits === true
     if (isWaiting) cursor.caughtUp(key)
+    else if (next !== undefined && isByTurns(cursor)) cursor.state = 'behind'
     else if (next !== undefined) cursor.state = 'full'
     else if (page.length < limit) cursor.caughtUp(key)
     return page.length
@@ -505,11 +515,16 @@ export class Reader {
       } else if (of !== undefined || this.#mayPass(cursor, row)) {
         if (this.#parts.isSuspect(row)) return { taken: n, suspect: row }
         if (!this.#hasBytes(cursor, row)) return { taken: n, suspect: null }
-        if (of === undefined && !this.#hasRoomOf(cursor, row)) {
+        if (!this.#hasRoomOf(cursor, row)) {
           cursor.turns!.begin()
           return { taken: n, suspect: null }
         }
         this.#give(cursor, row)
+        // It has returned at once: its limit is used up.
+        if (of !== undefined && of.last < row.place && cursor.turns !== null) {
+          cursor.turns.begin()
+          return { taken: n, suspect: null }
+        }
       }
     }
     return { taken: page.length, suspect: null }

@@ -89,6 +89,7 @@ export class Turns {
 
   /** A share has no room: from now on they take turns. */
   begin(): void {
+    if (!this.isInOrder) return
     this.state = 'due'
     this.isUnsharedRead = false
     this.after.fill('')

@@ -41,7 +41,7 @@ interface Waiting {
 /**
  * A page of a round has room for one share at least, and the page before it, for shares that are known by name, may fill all the room that there is with
  * another share. So until one of a share is in the hub, each other one of its priority or a lower one begins as many as there is room for in one page
- * of two, for each share whose turn is before. Shares of higher priorities do so in PRIORITY_EVERY times as many pages. In the hub one
+ * of two, for each share whose turn is before, and another page in order before turns begin. Shares of higher priorities do so in PRIORITY_EVERY times as many pages. In the hub one
  * begins of each share before it, and of higher priorities LOWER_EVERY - 1.
  */
 export class TurnJudge {
@@ -56,7 +56,7 @@ export class TurnJudge {
     this.#shares = shares
     // A group alone has half of the room at most.
     const page = Math.ceil(room / 2)
-    this.#equalMax = (shares + 1) * page + shares + FIRST
+    this.#equalMax = (shares + 2) * page + shares + FIRST
     this.#higherMax = (2 * PRIORITY_EVERY * shares + 1) * page + LOWER_EVERY * shares + FIRST
   }
 
