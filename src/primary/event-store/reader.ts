@@ -493,9 +493,11 @@ export class Reader {
     const next = page[taken]
     const isWaiting = next !== undefined && !isMalformed(next) && next.waits === true
     if (isWaiting) cursor.caughtUp(key)
-    else if (next !== undefined && isByTurns(cursor)) cursor.state = 'behind'
-    else if (next !== undefined) cursor.state = 'full'
-    else if (page.length < limit) cursor.caughtUp(key)
+    else if (next === undefined && page.length < limit) cursor.caughtUp(key)
+    else if (cursor.turns !== null) {
+      cursor.turns.begin()
+      cursor.state = 'behind'
+    } else if (next !== undefined) cursor.state = 'full'
     return page.length
   }
 
@@ -504,6 +506,7 @@ export class Reader {
    * @returns the number of rows from the first that need not be read again, and the next row if it runs alone
    */
   #take(cursor: Cursor, page: Page, of?: Key): { taken: number; suspect: StoredDelivery | null } {
+    const isInOrder = !isByTurns(cursor)
     for (const [n, row] of page.entries()) {
       const isOver = this.#state !== 'reading' || !this.#isHere(cursor)
       if (isOver || (of !== undefined && of.state !== 'behind')) return { taken: n, suspect: null }
@@ -512,7 +515,9 @@ export class Reader {
       // It is read again, behind the row it waits for.
       else if (row.waits === true) {
         if (of !== undefined) return { taken: n, suspect: null }
-      } else if (of !== undefined || this.#mayPass(cursor, row)) {
+      } else if (of === undefined && !this.#mayPass(cursor, row)) {
+        if (isInOrder && isByTurns(cursor)) return { taken: n, suspect: null }
+      } else {
         if (this.#parts.isSuspect(row)) return { taken: n, suspect: row }
         if (!this.#hasBytes(cursor, row)) return { taken: n, suspect: null }
         if (!this.#hasRoomOf(cursor, row)) {
@@ -604,7 +609,10 @@ export class Reader {
     if (key.state === 'open' && key.inHand < this.#roomOfKey(cursor)) return true
     // A late row is below the last one.
     key.last = Math.min(key.last, place - 1)
-    if (key.state === 'open') cursor.fallBehind(key)
+    if (key.state !== 'open') return false
+    // With many rows of one key, those of others would wait behind them.
+    if (cursor.turns !== null) cursor.turns.begin()
+    else cursor.fallBehind(key)
     return false
   }
 
@@ -645,6 +653,7 @@ export class Reader {
     // Its turn comes again.
     if (isByTurns(cursor)) {
       cursor.lower(name, place)
+      cursor.turns.leftOut()
       if (share !== '') return this.mayGoOn(group, share)
       if (name !== null) {
         cursor.turns.keyMayGoOn(name)

@@ -61,14 +61,12 @@ export class ShareReader {
     const asks = turns.asks(shares, room, pageRows, roomOf, after)
     const page = asks.length === 0 ? [] : await read(() => store.readShares(group.id, asks))
     const beforePage = given()
-    const { unread, suspect } = this.#takeShared(cursor, page)
-    if (isRound) turns.turned(shares, unread, given() - beforePage)
+    const { unread, suspect, buried } = this.#takeShared(cursor, page)
+    if (page.length > 0) turns.leftOut()
+    if (isRound) turns.turned(shares, unread, given() - beforePage + buried)
     else for (const share of unread) turns.mayGoOn(share)
     if (suspect !== null) tryAlone(cursor, suspect)
-    const found = new Map<string, number>()
-    for (const row of page) if (!isMalformed(row)) found.set(row.event.shares, (found.get(row.event.shares) ?? 0) + 1)
-    if (suspect !== null || unread.size > 0 || asks.some(({ share, limit }) => found.get(share) === limit))
-      turns.leftOut()
+    const found = new Set(page.map((row) => (isMalformed(row) ? '' : row.event.shares)))
     if (suspect === null) for (const ask of asks) if (!found.has(ask.share)) await this.#pass(cursor, turns, ask)
     return given() - before
   }
@@ -110,8 +108,10 @@ export class ShareReader {
     }
     for (const { key, share } of firsts) {
       // It is asked for when there is room.
-      if (share !== '' && roomOf(share) <= 0) turns.mayGoOn(share)
-      else if (cursor.state !== 'behind') turns.keyMayGoOn(key)
+      if (share !== '' && roomOf(share) <= 0) {
+        turns.leftOut()
+        turns.mayGoOn(share)
+      } else if (cursor.state !== 'behind') turns.keyMayGoOn(key)
       else {
         const page = await read(() => store.readKey(id, keyColumnOf(key)!, 0, 1))
         const { unread, suspect } = this.#takeShared(cursor, page)
@@ -121,15 +121,20 @@ export class ShareReader {
     }
   }
 
-  /** @returns the shares of rows that there is no room for, and a row that runs alone, if one is next */
-  #takeShared(cursor: Cursor, page: Page): { unread: Set<string>; suspect: StoredDelivery | null } {
+  /** @returns the shares of rows that were not taken, a row that runs alone, if one is next, and the number of malformed rows */
+  #takeShared(cursor: Cursor, page: Page): { unread: Set<string>; suspect: StoredDelivery | null; buried: number } {
     const { isReading, isTaken, isSuspect, hasRoom, give, onMalformed } = this.#parts
     const unread = new Set<string>()
+    let buried = 0
     for (const row of page) {
-      if (!isReading(cursor)) break
+      if (!isReading(cursor)) {
+        unread.add(isMalformed(row) ? '' : row.event.shares)
+        continue
+      }
       if (isTaken(row)) continue
       if (isMalformed(row)) {
         onMalformed(row)
+        buried++
         continue
       }
       const { key, shares } = row.event
@@ -139,7 +144,7 @@ export class ShareReader {
         // Else the many suspects of one share would go before all others.
         for (const other of page)
           if (!isMalformed(other) && other.event.shares !== shares) unread.add(other.event.shares)
-        return { unread, suspect: row }
+        return { unread, suspect: row, buried }
       }
       if (hasRoom(cursor, row)) give(cursor, row)
       else {
@@ -147,6 +152,6 @@ export class ShareReader {
         unread.add(shares)
       }
     }
-    return { unread, suspect: null }
+    return { unread, suspect: null, buried }
   }
 }

@@ -55,7 +55,7 @@ export class Turns {
   state: 'inOrder' | 'due' | 'turning' | 'read' = 'inOrder'
   /** Rows without a share, which are older, have been read since there was news. */
   isUnsharedRead = false
-  /** In this round no row was left out, but those behind others of their keys. Rows without a share had been read before. */
+  /** This round has found no row, and left none out but those behind others of their keys. Rows without a share had been read before. */
   #isWhole = false
   /** By priority: the last share that had a turn. */
   readonly after: string[] = ['', '', '']
@@ -97,8 +97,7 @@ export class Turns {
 
   /** If the last round has read all rows, the next ones are read in order. @returns the keys of which more may wait; null: it has not */
   end(): Iterable<string> | null {
-    const isOver = this.state !== 'inOrder' && this.#hasTurned.every(Boolean)
-    if (!isOver || !this.#isWhole || this.passesLater.size > 0) return null
+    if (this.state !== 'read' || !this.#isWhole || this.passesLater.size > 0) return null
     if (this.#keyed.size + this.#keys.size > KEYS_MAX) return null
     this.state = 'inOrder'
     const keys = new Set([...this.#keys, ...this.#keyed.values()])
@@ -120,6 +119,7 @@ export class Turns {
   /** Rows may have come. */
   news(): void {
     this.isUnsharedRead = false
+    this.#isWhole = false
     if (!this.isInOrder) this.state = 'due'
   }
 
@@ -196,9 +196,9 @@ export class Turns {
     this.state = 'turning'
   }
 
-  /** Rows of a share are left out. */
+  /** Some rows are left out, or may be. */
   leftOut(): void {
-    if (!this.#wereNamed) this.#isWhole = false
+    this.#isWhole = false
   }
 
   /** A page of a round is over. @param unread those that the group had no room for */

@@ -60,16 +60,21 @@ interface Asking {
   untilMs: number
   /** How much later than asked for. */
   lateMs: number
+  /** Some of what was granted has begun. */
+  isUsed: boolean
   /** idle ──► asking ──► idle | waiting ──► idle */
   state: 'idle' | 'asking' | 'waiting'
 }
 
-/** How much later than let the next may begin, milliseconds, and since when, by the steady clock. */
+/** How much later than let the next may begin, milliseconds. */
 interface Lateness {
   readonly lateMs: number
+  /** By the steady clock. */
   readonly sinceMs: number
+  /** Those that were let before had at most until then, by `machineMs`: they are late together. */
+  readonly knownBy: number
 }
-const ON_TIME: Lateness = { lateMs: LATE_MS, sinceMs: 0 }
+const ON_TIME: Lateness = { lateMs: LATE_MS, sinceMs: 0, knownBy: 0 }
 
 export interface RateLimitsParts {
   clock: Clock
@@ -117,11 +122,14 @@ export class RateLimits {
     const { consumer, share } = delivery
     const asking = this.#of(consumer, share)
     if (!this.#isGranted(asking)) {
+      // The answer came too late.
+      if (asking.granted > 0 && !asking.isUsed) this.#isLate(consumer)
       asking.granted = 0
       if (asking.state === 'idle') this.#ask(asking)
       if (asking.granted === 0) return false
     }
     asking.granted--
+    asking.isUsed = true
     const leftMs = asking.untilMs - this.#parts.clock.appMs()
     delivery.beginBy = asking.limits.every(isKept) ? machineMs() + leftMs : 0
     return true
@@ -129,13 +137,18 @@ export class RateLimits {
 
   /** A thread has given it back. */
   unbegun(delivery: Delivery): void {
-    const { beginBy, consumer, share } = delivery
-    if (beginBy === 0 || machineMs() < beginBy) return
-    const nowMs = this.#parts.clock.steadyMs()
+    const { beginBy, consumer } = delivery
+    if (beginBy !== 0 && machineMs() >= beginBy && beginBy > this.#lateness(consumer).knownBy) this.#isLate(consumer)
+  }
+
+  #isLate(consumer: Consumer): void {
     const { lateMs } = this.#lateness(consumer)
-    // Several that were let together are late together.
-    if (this.#of(consumer, share).lateMs < lateMs) return
-    this.#late.set(consumer, { lateMs: Math.min(LATE_MAX_MS, 2 * lateMs), sinceMs: nowMs })
+    const knownBy = machineMs() + lateMs
+    this.#late.set(consumer, {
+      lateMs: Math.min(LATE_MAX_MS, 2 * lateMs),
+      sinceMs: this.#parts.clock.steadyMs(),
+      knownBy,
+    })
   }
 
   #lateness(consumer: Consumer): Lateness {
@@ -148,7 +161,7 @@ export class RateLimits {
       this.#late.delete(consumer)
       return ON_TIME
     }
-    const next = { lateMs, sinceMs: late.sinceMs + halves * ON_TIME_MS }
+    const next = { ...late, lateMs, sinceMs: late.sinceMs + halves * ON_TIME_MS }
     this.#late.set(consumer, next)
     return next
   }
@@ -190,6 +203,7 @@ export class RateLimits {
         granted: 0,
         untilMs: 0,
         lateMs: LATE_MS,
+        isUsed: true,
         state: 'idle',
       }
       all.set(key, asking)
@@ -264,6 +278,7 @@ export class RateLimits {
   #told(asking: Asking, { granted, waitMs }: Grant): void {
     const { clock, changed } = this.#parts
     asking.granted = granted
+    asking.isUsed = false
     asking.state = granted > 0 ? 'idle' : 'waiting'
     if (granted > 0) return this.#mayTryAgain(asking)
     if (asking.share !== '' && waitMs > ASIDE_MS) this.#parts.aside(asking.consumer, asking.share)

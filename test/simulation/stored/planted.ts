@@ -24,8 +24,8 @@ export const STORED_PLANTED: readonly Planted[] = [
   {
     what: 'a key goes on when a full page of it has been read',
     file: 'reader.ts',
-    text: 'if (page.length < limit) cursor.caughtUp(key)',
-    instead: 'cursor.caughtUp(key)',
+    text: 'if (next === undefined && page.length < limit) cursor.caughtUp(key)',
+    instead: 'if (next === undefined) cursor.caughtUp(key)',
   },
   {
     what: 'a group that could not be read is taken for read',
@@ -353,8 +353,8 @@ export const SHARED_PLANTED: readonly Planted[] = [
   {
     what: 'a late row of a key that has enough in hand counts as given',
     file: 'reader.ts',
-    text: "key.last = Math.min(key.last, place - 1)\n    if (key.state === 'open')",
-    instead: "if (key.state === 'open')",
+    text: "key.last = Math.min(key.last, place - 1)\n    if (key.state !== 'open')",
+    instead: "if (key.state !== 'open')",
   },
   {
     what: 'transactions that draw numbers do not hold the horizon',

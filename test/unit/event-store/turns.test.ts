@@ -172,43 +172,80 @@ const turn = async (): Promise<void> => {
   for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-for (let seed = 1; seed <= 90; seed++)
-  test(`whatever comes, ends, or comes back, each is given in the end (seed ${seed})`, async () => {
-    const source = new Random(seed)
-    const random = (): number => source.next() / 2 ** 32
-    const below = (limit: number): number => Math.floor(random() * limit)
-    const store = new Rows()
-    // Now and then one has no room: its rows, and then all, are read by turns.
-    let narrow = ''
-    const hub = start(store, (share) => (share === narrow ? 1 : seed % 5 === 0 ? 3 : 1024))
-    const add = (): void =>
-      store.add(
-        // Rows without a share are those of publishers that did not know the subscriber.
-        seed % 2 === 0 && random() < 0.3 ? '' : `${below(3)}["${below(5)}"]`,
-        seed % 3 === 0 || random() < 0.5 ? null : `k${below(6)}`,
+interface World {
+  name: string
+  seeds: number
+  keys: number
+  shares: number
+  /** How many rows of a share may be in the hub. */
+  room: (seed: number) => number
+  pauses: boolean
+}
+
+const WORLDS: readonly World[] = [
+  { name: 'few keys', seeds: 60, keys: 6, shares: 5, room: (seed) => (seed % 5 === 0 ? 3 : 1024), pauses: false },
+  { name: 'many keys, little room', seeds: 60, keys: 100, shares: 12, room: () => 6, pauses: false },
+  { name: 'many keys, and pauses', seeds: 40, keys: 60, shares: 5, room: () => 1024, pauses: true },
+]
+
+for (const { name, seeds, keys, shares, room, pauses } of WORLDS)
+  for (let seed = 1; seed <= seeds; seed++)
+    test(`whatever comes, ends, or comes back, each is given in the end (${name}, seed ${seed})`, async () => {
+      const source = new Random(seed)
+      const random = (): number => source.next() / 2 ** 32
+      const below = (limit: number): number => Math.floor(random() * limit)
+      const store = new Rows()
+      // Now and then one has no room: its rows, and then all, are read by turns.
+      let narrow = ''
+      let isPaused = false
+      const hub = start(
+        store,
+        (share) => (share === narrow ? seed % 2 : room(seed)),
+        () => isPaused,
       )
-    for (let step = 0; step < 300; step++) {
-      const what = random()
-      if (what < 0.4) {
-        for (let n = below(20); n >= 0; n--) add()
-        hub.reader.rang('some')
-      } else if (what < 0.7 && hub.inHub.length > 0) hub.end(below(hub.inHub.length))
-      else if (what < 0.75 && hub.inHub.length > 0) hub.giveBack(below(hub.inHub.length))
-      else if (hub.settling.length > 0) hub.settle()
-      if (random() < 0.05) narrow = narrow === '' ? '1["1"]' : ''
-      if (random() < 0.3) await turn()
-    }
-    narrow = ''
-    hub.reader.mayGoOn(1, '1["1"]')
-    for (let idle = 0; store.rows.length > 0 && idle < 5; ) {
-      await turn()
-      idle = hub.inHub.length + hub.settling.length > 0 ? 0 : idle + 1
-      while (hub.inHub.length > 0) hub.end(0)
-      while (hub.settling.length > 0) hub.settle()
-    }
-    assert.equal(store.rows.length, 0, 'rows are left that nobody reads')
-    hub.reader.end()
-  })
+      const widen = (): void => {
+        const share = narrow
+        narrow = ''
+        hub.reader.mayGoOn(1, share)
+      }
+      const pause = async (): Promise<void> => {
+        for (let n = below(6); n > 0; n--) await Promise.resolve()
+        isPaused = !isPaused
+        if (!isPaused) return hub.reader.resume(1)
+        for (let n = hub.inHub.length - 1; n >= 0; n--) if (random() < 0.7) hub.giveBack(n)
+      }
+      const add = (): void =>
+        store.add(
+          // Rows without a share are those of publishers that did not know the subscriber.
+          seed % 2 === 0 && random() < 0.3 ? '' : `${below(3)}["${below(shares)}"]`,
+          seed % 3 === 0 || random() < 0.5 ? null : `k${below(keys)}`,
+        )
+      for (let step = 0; step < 300; step++) {
+        const what = random()
+        if (what < 0.35) {
+          for (let n = below(20); n >= 0; n--) add()
+          hub.reader.rang('some')
+        } else if (what < 0.65)
+          for (let n = below(4); n >= 0 && hub.inHub.length > 0; n--) hub.end(below(hub.inHub.length))
+        else if (what < 0.7 && hub.inHub.length > 0) hub.giveBack(below(hub.inHub.length))
+        else for (let n = below(6); n >= 0 && hub.settling.length > 0; n--) hub.settle()
+        if (random() < 0.06 && narrow === '') narrow = `1["${below(shares)}"]`
+        else if (random() < 0.06 && narrow !== '') widen()
+        if (pauses && random() < 0.1) await pause()
+        if (random() < 0.3) await turn()
+        else for (let n = below(12); n > 0; n--) await Promise.resolve()
+      }
+      if (isPaused) await pause()
+      if (narrow !== '') widen()
+      for (let idle = 0; store.rows.length > 0 && idle < 5; ) {
+        await turn()
+        idle = hub.inHub.length + hub.settling.length > 0 ? 0 : idle + 1
+        while (hub.inHub.length > 0) hub.end(0)
+        while (hub.settling.length > 0) hub.settle()
+      }
+      assert.equal(store.rows.length, 0, 'rows are left that nobody reads')
+      hub.reader.end()
+    })
 
 test('of many shares with many rows each has some in the hub, and there is room for one that comes', async () => {
   const store = new Rows()

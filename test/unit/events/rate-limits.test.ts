@@ -65,3 +65,34 @@ test('when a thread was too late, the next may be twice as late, and what was le
   assert.deepEqual(asked, [100])
   limits.close()
 })
+
+test('where an answer takes longer than what it grants is good for, the next is good for longer', async () => {
+  const consumer = { limits: [{ max: 5, perMs: 1000, name: 'n', by: null }], queue: { waiting: { size: 9 } } }
+  let nowMs = 0
+  const asked: number[] = []
+  const limits = new RateLimits({
+    clock: { ...clock, appMs: () => nowMs },
+    shared: {
+      isShared: () => true,
+      ask: async (asks) => {
+        nowMs += 60
+        return asks.map(({ lateMs }) => {
+          asked.push(lateMs)
+          return { granted: 1, waitMs: 0 }
+        })
+      },
+    },
+    roomOf: () => 1,
+    freed: () => {},
+    aside: () => {},
+    changed: () => {},
+  })
+  const delivery = { consumer, share: '', beginBy: 0 } as unknown as Delivery
+  for (let ask = 0; ask < 2; ask++) {
+    assert.equal(limits.take(delivery), false)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  assert.equal(limits.take(delivery), true)
+  assert.deepEqual(asked, [50, 100])
+  limits.close()
+})
