@@ -385,7 +385,8 @@ export class ThreadStore {
    */
   async insertUnique(to: Queryable, frame: UniqueFrame): Promise<UniqueOutcome & { insertion: Insertion }> {
     const { recipients, member, subscriptions } = this.memory
-    const insertion = { statements: [], isLater: recipients === 'later' }
+    // One that is there may wait for its groups, and get them before this one is stored beside it.
+    const insertion = { statements: [], isLater: recipients === 'later' || !this.isOnServer }
     if (insertion.isLater) this.memory.beginLater()
     if (this.isOnServer) this.#watch(insertion)
     const { dialect } = this.database
