@@ -409,6 +409,7 @@ export class Reader {
 
   /** Of a key only the next row is read, when its share has room. */
   #leaveKeys(cursor: Cursor, turns: Turns): void {
+    if (cursor.behind.size > 0 && cursor.state === 'read') cursor.state = 'behind'
     for (const key of cursor.behind) {
       turns.keyMayGoOn(key.key)
       cursor.caughtUp(key)

@@ -294,6 +294,24 @@ test('rows behind many of a blocked key are found', async () => {
   hub.reader.end()
 })
 
+test('a key is read when its dead letter no longer blocks it, while shares take turns', async () => {
+  const store = new Rows()
+  store.add(USED_UP)
+  const hub = start(store, roomOf)
+  await turn()
+  hub.reader.park(hub.cursor, 'blocked', 'letter', 2)
+  store.parked.add('blocked')
+  for (let n = 0; n < 3; n++) store.add('1["a"]', 'blocked')
+  hub.reader.rang('some')
+  await turn()
+  assert.deepEqual(hub.given, [])
+  store.parked.delete('blocked')
+  hub.reader.unpark(1, 'letter')
+  await turn()
+  assert.deepEqual(hub.given, [2])
+  hub.reader.end()
+})
+
 test('the next of a key is read when the one before has settled, whosever it is', async () => {
   const store = new Rows()
   store.add(USED_UP)
