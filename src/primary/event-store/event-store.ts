@@ -150,6 +150,7 @@ export class EventStore {
       roomOfShare: ({ event, name }, share) => hub.roomOfShare(event, name, share),
       report,
     })
+    store.onAssigned = () => this.reader.rangAll()
     const onBroken = (slot: OwnedSlot | undefined, message: string): void => {
       report('ERROR', `EVENT_STORE_BROKEN ${++this.#broken}: ${message}`, { code: 'EVENT_STORE_BROKEN' })
       if (slot !== undefined) members?.slots.lose(slot)

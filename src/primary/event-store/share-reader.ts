@@ -99,25 +99,25 @@ export class ShareReader {
     const { id } = cursor.group
     const keys = turns.takeKeys()
     if (keys.length === 0) return
-    let firsts: Awaited<ReturnType<DeliveryStore['sharesOfKeys']>>
+    const left = new Set(keys)
     try {
-      firsts = await store.sharesOfKeys(id, keys)
-    } catch (error) {
-      for (const key of keys) turns.keyMayGoOn(key)
-      throw error
-    }
-    for (const { key, share } of firsts) {
-      // It is asked for when there is room.
-      if (share !== '' && roomOf(share) <= 0) {
-        turns.leftOut()
-        turns.mayGoOn(share)
-      } else if (cursor.state !== 'behind') turns.keyMayGoOn(key)
-      else {
-        const page = await read(() => store.readKey(id, keyColumnOf(key)!, 0, 1))
-        const { unread, suspect } = this.#takeShared(cursor, page)
-        if (unread.size > 0) turns.keyMayGoOn(key)
-        if (suspect !== null) tryAlone(cursor, suspect)
+      for (const { key, share } of await store.sharesOfKeys(id, keys)) {
+        // It is asked for when there is room.
+        if (share !== '' && roomOf(share) <= 0) {
+          turns.leftOut()
+          turns.mayGoOn(share)
+        } else if (cursor.state !== 'behind') turns.keyMayGoOn(key)
+        else {
+          const page = await read(() => store.readKey(id, keyColumnOf(key)!, 0, 1))
+          const { unread, suspect } = this.#takeShared(cursor, page)
+          if (unread.size > 0) turns.keyMayGoOn(key)
+          if (suspect !== null) tryAlone(cursor, suspect)
+        }
+        left.delete(key)
       }
+    } catch (error) {
+      for (const key of left) turns.keyMayGoOn(key)
+      throw error
     }
   }
 

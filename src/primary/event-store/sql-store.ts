@@ -94,6 +94,8 @@ export class SqlStore implements DeliveryStore {
   readonly #database: () => StoreDatabase
   readonly #memory: Pick<StoreMemory, 'laterInserts' | 'isLaterOpen'>
   readonly #groupsAreStored: () => Promise<void>
+  /** Called when rows have got their groups: a round may have passed their shares. */
+  onAssigned: () => void = () => {}
   /** Number of inserts for later groups that are known to have their groups. */
   #assigned = -1
 
@@ -368,6 +370,7 @@ export class SqlStore implements DeliveryStore {
   async assign(): Promise<void> {
     await this.#groupsAreStored()
     await ownTransaction(this.database, (tx) => this.#assign(tx))
+    this.onAssigned()
   }
 
   /** Gives events for a broker to the groups. */

@@ -242,6 +242,7 @@ export class Turns {
   /** @param isInHub false for a row whose outcome is not committed yet */
   given(share: string, seq: number, key: string | null, isInHub = true): void {
     if (key !== null) this.#keyed.set(seq, key)
+    else if (share === '') return
     let inHand = this.#shares.get(share)
     if (inHand === undefined) {
       inHand = { inHub: 0, rows: new Set() }
