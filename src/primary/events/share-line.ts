@@ -5,6 +5,8 @@ import { priorityOf } from '../../runtime/events/shares.ts'
 /** What waits. */
 interface Shared {
   readonly share: string
+  /** Its limit has let it begin. */
+  readonly isLet?: boolean
 }
 
 /** What a queue of deliveries can do: a `Fifo`, or a `ShareLine`. */
@@ -96,7 +98,7 @@ export class ShareLine<T extends Shared> implements WaitingLine<T> {
   }
 
   #next(): T | undefined {
-    const first = this.#first.find(({ share }) => this.#mayTry(share))
+    const first = this.#first.find(({ share, isLet }) => isLet === true || this.#mayTry(share))
     if (first !== undefined) return first
     let highest: T | undefined
     for (const lines of this.#priorities) {

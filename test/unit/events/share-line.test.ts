@@ -75,3 +75,12 @@ test('what has lost its thread goes first, and all can be taken out', () => {
   assert.equal(line.takeIf(({ n }) => n !== 1).length, 2)
   assert.equal(line.size, 1)
 })
+
+test('one whose limit has let it begin goes, though its share stands aside', () => {
+  const line = new ShareLine<Item & { isLet: boolean }>(() => false)
+  line.unshift({ share: '1a', n: 1, isLet: false })
+  line.unshift({ share: '1a', n: 2, isLet: true })
+  assert.equal(line.peek()?.n, 2)
+  line.shift()
+  assert.equal(line.peek(), undefined)
+})
