@@ -11,7 +11,7 @@ import type { ThreadKernel } from '../runtime/kernel/thread.ts'
 import { asBytes, type EventFrame } from '../transport/frames/event-frame.ts'
 import { Durable } from './event-store/durable.ts'
 import { SYSTEM_PROCESSES } from './event-store/process-identity.ts'
-import { askLimits } from './event-store/shared-limits.ts'
+import { askLimits, giveLimitsBack } from './event-store/shared-limits.ts'
 import { askPermits, tellPermits } from './event-store/shared-permits.ts'
 import { StoreWriter } from './event-store/store-writer.ts'
 import { StoredDeadLetters } from './event-store/stored-dead-letters.ts'
@@ -117,6 +117,7 @@ export function assembleEvents(
     sharedLimits: {
       isShared: () => threadStore.isOnServer,
       ask: (asks) => threadStore.opened().then(() => askLimits(threadStore.database, asks)),
+      giveBack: (limits) => threadStore.opened().then(() => giveLimitsBack(threadStore.database, limits)),
     },
     sharedPermits: {
       isShared: () => threadStore.isOnServer,

@@ -2,7 +2,7 @@
 import { movedMs } from '../../core/schedule/moved-time.ts'
 import { CLOCK_MS, ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import { type Ask, type Grant, grantOf } from '../events/rate-limits.ts'
-import { LATE_MAX_MS, type RateLimit, type RateState } from '../events/rate-window.ts'
+import { LATE_MAX_MS, type RateLimit, type RateState, takeBack } from '../events/rate-window.ts'
 
 const NOW = CLOCK_MS.postgres
 const MAKE = `INSERT INTO heddle_limit (name, state, until_ms) SELECT value, '[]', ${NOW} FROM json_array_elements_text($1::json) ON CONFLICT (name) DO NOTHING`
@@ -10,6 +10,22 @@ const MAKE = `INSERT INTO heddle_limit (name, state, until_ms) SELECT value, '[]
 const LOCK = `SELECT name, state, ${NOW} AS now_ms FROM heddle_limit WHERE name IN (SELECT json_array_elements_text($1::json)) ORDER BY name FOR UPDATE`
 const WRITE = `UPDATE heddle_limit AS l SET state = n.state, until_ms = ${NOW} + n.kept FROM json_to_recordset($1::json) AS n (name text, state text, kept bigint)
   WHERE l.name = n.name`
+
+/** One of each has not begun. */
+export function giveLimitsBack(db: StoreDatabase, limits: readonly RateLimit[]): Promise<void> {
+  return ownTransaction(db, async (tx) => {
+    const names = JSON.stringify(limits.map(({ name }) => name).sort())
+    const rows = await tx.query<{ name: string; state: string; now_ms: number }>(LOCK, [names])
+    const written = rows.map(({ name, state: json, now_ms }) => {
+      const state = JSON.parse(json) as RateState
+      takeBack(state, Number(now_ms) + movedMs())
+      return { name, state: JSON.stringify(state), kept: keptMs(limits.find((limit) => limit.name === name)!) }
+    })
+    if (written.length > 0) await tx.execute(WRITE, [JSON.stringify(written)])
+  })
+}
+
+const keptMs = ({ perMs }: RateLimit): number => 2 * perMs + LATE_MAX_MS
 
 /** Takes from limits in the database, by its clock. */
 export function askLimits(db: StoreDatabase, asks: readonly Ask[]): Promise<Grant[]> {
@@ -34,10 +50,10 @@ export function askLimits(db: StoreDatabase, asks: readonly Ask[]): Promise<Gran
     )
     const used = asks.flatMap(({ limits: all }, n) => (grants[n]!.granted > 0 ? all : []))
     if (used.length > 0) {
-      const written = [...new Set(used)].map(({ name, perMs }) => ({
-        name,
-        state: JSON.stringify(states.get(name)),
-        kept: 2 * perMs + LATE_MAX_MS,
+      const written = [...new Set(used)].map((limit) => ({
+        name: limit.name,
+        state: JSON.stringify(states.get(limit.name)),
+        kept: keptMs(limit),
       }))
       await tx.execute(WRITE, [JSON.stringify(written)])
     }

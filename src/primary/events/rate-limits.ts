@@ -3,6 +3,7 @@ import { type Clock, machineMs, type Timer } from '../../core/schedule/clock.ts'
 import { valueIn } from '../../runtime/events/shares.ts'
 import type { Consumer, Delivery } from './consumer.ts'
 import {
+  GIVES_BACK_FROM_MS,
   isKept,
   LATE_MAX_MS,
   LATE_MS,
@@ -45,6 +46,8 @@ export interface SharedLimits {
   /** False while this process alone counts. */
   isShared(): boolean
   ask(asks: readonly Ask[]): Promise<Grant[]>
+  /** One of each was let begin, and has not. */
+  giveBack(limits: readonly RateLimit[]): Promise<void>
 }
 
 /** What a subscriber may begin, of one share where it has limits by share. */
@@ -60,8 +63,6 @@ interface Asking {
   untilMs: number
   /** How much later than asked for. */
   lateMs: number
-  /** Some of what was granted has begun. */
-  isUsed: boolean
   /** idle ──► asking ──► idle | waiting ──► idle */
   state: 'idle' | 'asking' | 'waiting'
 }
@@ -122,14 +123,11 @@ export class RateLimits {
     const { consumer, share } = delivery
     const asking = this.#of(consumer, share)
     if (!this.#isGranted(asking)) {
-      // The answer came too late.
-      if (asking.granted > 0 && !asking.isUsed) this.#isLate(consumer)
       asking.granted = 0
       if (asking.state === 'idle') this.#ask(asking)
       if (asking.granted === 0) return false
     }
     asking.granted--
-    asking.isUsed = true
     const leftMs = asking.untilMs - this.#parts.clock.appMs()
     delivery.beginBy = asking.limits.every(isKept) ? machineMs() + leftMs : 0
     return true
@@ -137,8 +135,23 @@ export class RateLimits {
 
   /** A thread has given it back. */
   unbegun(delivery: Delivery): void {
-    const { beginBy, consumer } = delivery
-    if (beginBy !== 0 && machineMs() >= beginBy && beginBy > this.#lateness(consumer).knownBy) this.#isLate(consumer)
+    const { beginBy, consumer, share } = delivery
+    if (beginBy === 0) return
+    delivery.beginBy = 0
+    const nowMs = machineMs()
+    if (nowMs >= beginBy && beginBy > this.#lateness(consumer).knownBy) this.#isLate(consumer)
+    // It still counts there.
+    const isCounted = ({ perMs }: RateLimit): boolean =>
+      perMs > GIVES_BACK_FROM_MS && nowMs < beginBy + perMs - LATE_MAX_MS
+    this.#giveBack(this.#of(consumer, share).limits.filter(isCounted))
+  }
+
+  #giveBack(limits: readonly RateLimit[]): void {
+    const { shared, clock } = this.#parts
+    if (limits.length === 0) return
+    // What cannot be given back counts until its time is over.
+    if (shared?.isShared() === true) void shared.giveBack(limits).catch(() => {})
+    else for (const { name } of limits) this.#allowances.get(name)?.takeBack(clock.appMs())
   }
 
   #isLate(consumer: Consumer): void {
@@ -203,7 +216,6 @@ export class RateLimits {
         granted: 0,
         untilMs: 0,
         lateMs: LATE_MS,
-        isUsed: true,
         state: 'idle',
       }
       all.set(key, asking)
@@ -223,8 +235,12 @@ export class RateLimits {
     asking.untilMs = this.#parts.clock.appMs() + asking.lateMs
     this.#due.push(asking)
     const { shared, clock } = this.#parts
-    if (shared?.isShared() !== true)
-      return this.#granted(this.#due.splice(0), (asks) => asks.map((ask) => this.#askOwn(ask)))
+    if (shared?.isShared() !== true) {
+      const due = this.#due.splice(0)
+      // After one delivery the turn of a share is over, and asking again costs little.
+      const wanted = (ask: Ask, n: number): Ask => (due[n]!.share === '' ? ask : { ...ask, wanted: 1 })
+      return this.#granted(due, (asks) => asks.map((ask, n) => this.#askOwn(wanted(ask, n))))
+    }
     if (this.#due.length === 1) clock.turn(() => void this.#askShared(shared))
   }
 
@@ -272,13 +288,18 @@ export class RateLimits {
 
   #granted(all: readonly Asking[], grantsOf: (asks: readonly Ask[]) => readonly Grant[]): void {
     const grants = grantsOf(this.#asksOf(all))
+    const nowMs = this.#parts.clock.appMs()
+    // The answer came too late.
+    const late = new Set(
+      all.flatMap(({ consumer, untilMs }, n) => (grants[n]!.granted > 0 && nowMs > untilMs ? consumer : [])),
+    )
+    for (const consumer of late) this.#isLate(consumer)
     for (const [n, asking] of all.entries()) this.#told(asking, grants[n]!)
   }
 
   #told(asking: Asking, { granted, waitMs }: Grant): void {
     const { clock, changed } = this.#parts
     asking.granted = granted
-    asking.isUsed = false
     asking.state = granted > 0 ? 'idle' : 'waiting'
     if (granted > 0) return this.#mayTryAgain(asking)
     if (asking.share !== '' && waitMs > ASIDE_MS) this.#parts.aside(asking.consumer, asking.share)
@@ -295,10 +316,11 @@ export class RateLimits {
   #mayTryAgain({ consumer, share, granted }: Asking): void {
     const { waiting } = consumer.queue
     if (waiting instanceof ShareLine) waiting.mayTryAgain(share)
-    // Nobody asks for it: it is made anew. What is granted may be for one in quarantine.
-    if (granted > 0) return
-    if (share !== '' && waiting instanceof ShareLine && waiting.sizeOf(share) === 0)
-      this.#asking.get(consumer)?.delete(share)
+    if (share === '' || !(waiting instanceof ShareLine) || waiting.sizeOf(share) > 0) return
+    // That which asked may have left meanwhile, and others of its share were left in the store. Or it is in quarantine.
+    if (granted > 0) this.#parts.freed(consumer, share)
+    // Nobody asks for it: it is made anew.
+    else this.#asking.get(consumer)?.delete(share)
   }
 
   close(): void {

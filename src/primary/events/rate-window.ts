@@ -65,6 +65,16 @@ export function putDown(state: RateState, limit: RateLimit, nowMs: number, begun
   else state.splice(at, 0, [untilMs, begun])
 }
 
+/** One that was put down has not begun. The earliest goes: what is kept counts at least as long as it has to. */
+export function takeBack(state: RateState, nowMs: number): void {
+  while (state.length > 0 && state[0]![0] <= nowMs) state.shift()
+  const earliest = state[0]
+  if (earliest !== undefined && --earliest[1] === 0) state.shift()
+}
+
+/** Above so long a time a limit gives back what has not begun. A shorter one soon has room again, milliseconds. */
+export const GIVES_BACK_FROM_MS = 2 * LATE_MAX_MS
+
 /** What is left of a limit, counted once in each part of `perMs`: what ends to count within it is seen when nothing is left. */
 export class RateAllowance {
   readonly state: RateState = []
@@ -80,6 +90,12 @@ export class RateAllowance {
   /** True if one more is known to be left. */
   isLeft(limit: RateLimit, nowMs: number): boolean {
     return this.#left > 0 && this.#untilMs === untilOf(limit, nowMs, 0)
+  }
+
+  /** One has not begun. */
+  takeBack(nowMs: number): void {
+    takeBack(this.state, nowMs)
+    this.#left = 0
   }
 
   /** One begins. */

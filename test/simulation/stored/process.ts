@@ -102,6 +102,8 @@ export class SimulatedProcess implements Holder {
       sharedLimits: {
         isShared: () => this.log.isOnServer,
         ask: (asks) => this.limitAnswers.time(() => run.engine.askLimits(database, asks)),
+        // No lane of the simulation is late.
+        giveBack: async () => {},
       },
       sharedPermits: {
         isShared: () => this.log.isOnServer,

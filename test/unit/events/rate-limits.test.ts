@@ -24,6 +24,7 @@ test('a delivery in quarantine begins with what was granted, though none of its 
     clock,
     shared: {
       isShared: () => true,
+      giveBack: async () => {},
       ask: async (asks) => asks.map(() => ({ granted: ++asked === 1 ? 1 : 0, waitMs: 1000 })),
     },
     roomOf: () => 1,
@@ -45,6 +46,7 @@ test('when a thread was too late, the next may be twice as late, and what was le
     clock: { ...clock, turn: (run) => run() },
     shared: {
       isShared: () => true,
+      giveBack: async () => {},
       ask: async (asks) =>
         asks.map(({ lateMs }) => {
           asked.push(lateMs)
@@ -74,6 +76,7 @@ test('where an answer takes longer than what it grants is good for, the next is 
     clock: { ...clock, appMs: () => nowMs },
     shared: {
       isShared: () => true,
+      giveBack: async () => {},
       ask: async (asks) => {
         nowMs += 60
         return asks.map(({ lateMs }) => {
@@ -94,5 +97,23 @@ test('where an answer takes longer than what it grants is good for, the next is 
   }
   assert.equal(limits.take(delivery), true)
   assert.deepEqual(asked, [50, 100])
+  limits.close()
+})
+
+test('what a lane gives back has not used up its limit', () => {
+  const consumer = { limits: [{ max: 1, perMs: 86_400_000, name: 'n', by: null }], queue: { waiting: { size: 1 } } }
+  const limits = new RateLimits({
+    clock,
+    shared: null,
+    roomOf: () => 1,
+    freed: () => {},
+    aside: () => {},
+    changed: () => {},
+  })
+  const delivery = { consumer, share: '', beginBy: 0 } as unknown as Delivery
+  assert.equal(limits.take(delivery), true)
+  limits.unbegun(delivery)
+  assert.equal(limits.take(delivery), true)
+  assert.equal(limits.take(delivery), false)
   limits.close()
 })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { grantOf } from '../../../src/primary/events/rate-limits.ts'
-import { LATE_MAX_MS, type RateLimit, type RateState } from '../../../src/primary/events/rate-window.ts'
+import { LATE_MAX_MS, type RateLimit, type RateState, takeBack } from '../../../src/primary/events/rate-window.ts'
 
 /** @returns the times at which deliveries begin that are asked for every `stepMs` */
 function begunBy(
@@ -66,4 +66,21 @@ test('what may begin late counts so much longer, beside what may not', () => {
   assert.equal(grantOf(states, 1100, 5).granted, 3)
   assert.equal(grantOf(states, 1849, 5).granted, 0)
   assert.equal(grantOf(states, 1850, 5).granted, 2)
+})
+
+test('of what is taken back the earliest goes, and what has ended to count is not there any more', () => {
+  const state: RateState = [
+    [100, 1],
+    [200, 2],
+    [300, 1],
+  ]
+  takeBack(state, 150)
+  assert.deepEqual(state, [
+    [200, 1],
+    [300, 1],
+  ])
+  takeBack(state, 150)
+  takeBack(state, 150)
+  takeBack(state, 150)
+  assert.deepEqual(state, [])
 })
