@@ -97,8 +97,8 @@ export class StoredCancels {
     if (!isTree(what)) return void this.#cancels.add(what, lastSeq, clock.steadyMs())
     index.want()
     index.wantCaused()
-    // Whatever its number.
-    this.#cancels.add(what, Number.POSITIVE_INFINITY, clock.steadyMs() + CANCEL_KEPT_MS)
+    // Whatever its number, and until the note is deleted, with which it is taken back once more.
+    this.#cancels.add(what, Number.POSITIVE_INFINITY, clock.steadyMs() + CANCEL_KEPT_MS + 2 * PRUNE_MS)
     hub.closeTree(what)
   }
 
