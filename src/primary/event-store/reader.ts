@@ -121,7 +121,7 @@ export class Reader {
     this.#shares = new ShareReader({
       ...parts,
       pageRows: parts.pageRows ?? PAGE_ROWS,
-      roomOfShare: (group, share) => parts.roomOfShare?.(group, share) ?? GROUP_MAX,
+      roomOfShare: this.#roomOfShare,
       read: (page) => this.#readPage(page),
       isReading: (cursor) => this.#state === 'reading' && this.#isHere(cursor),
       isTaken: (row) => this.#isTaken(row),
@@ -259,8 +259,8 @@ export class Reader {
   gone(seq: number, cursor: Cursor, share: string, key: string | null): void {
     if (this.#state === 'reading') this.#left.add(seq)
     // The next row of its key may have a share although it has none.
-    const now = this.#cursors.get(cursor.group.id)
-    if (now !== undefined && now.turns !== null && (share !== '' || key !== null)) {
+    const now = share === '' && key === null ? undefined : this.#cursors.get(cursor.group.id)
+    if (now !== undefined && now.turns !== null) {
       now.turns.gone(share, seq, key)
       if (now.state === 'read' && isByTurns(now)) this.#ready(now)
     }
@@ -279,8 +279,7 @@ export class Reader {
     this.load.bytes -= bytes
     cursor.inHand--
     cursor.bytes -= bytes
-    const now = this.#cursors.get(cursor.group.id)
-    if (share !== '' && now !== undefined) this.#shareLeft(now, share)
+    if (share !== '') this.#shareLeft(cursor.group, share)
     if (key !== null) {
       const found = cursor.keys.get(key)
       if (found !== undefined) {
@@ -299,10 +298,14 @@ export class Reader {
   }
 
   /** Its share may have more rows that were left out. */
-  #shareLeft(cursor: Cursor, share: string): void {
+  #shareLeft({ id }: Group, share: string): void {
+    const cursor = this.#cursors.get(id)
+    if (cursor === undefined) return
     cursor.turns?.left(share)
     if (cursor.state === 'read' && isByTurns(cursor)) this.#ready(cursor)
   }
+
+  readonly #roomOfShare = (group: Group, share: string): number => this.#parts.roomOfShare?.(group, share) ?? GROUP_MAX
 
   /** Returns the number of further rows it may have in hand: at least one. */
   #roomOf({ inHand, bytes }: Cursor): number {
@@ -545,7 +548,7 @@ export class Reader {
   #hasRoomOf(cursor: Cursor, { event: { shares: share } }: StoredDelivery): boolean {
     const { turns, group } = cursor
     if (turns === null || share === '' || !turns.isInOrder) return true
-    return turns.hasRoom(share, this.#roomOf(cursor), this.#parts.roomOfShare?.(group, share) ?? GROUP_MAX)
+    return turns.hasRoom(share, this.#roomOf(cursor), this.#roomOfShare(group, share))
   }
 
   /** It is in hand, or has been since the page was asked for. */

@@ -975,7 +975,7 @@ export class Hub implements DeliverySink {
   }
 
   #isTakenBack(event: EventFrame): boolean {
-    return this.#closedTrees.has(event, 0, this.clock.steadyMs())
+    return !this.#closedTrees.isEmpty && this.#closedTrees.has(event, 0, this.clock.steadyMs())
   }
 
   /**

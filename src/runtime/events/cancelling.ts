@@ -55,6 +55,10 @@ export class Cancels {
   /** Of events with all that they have caused, by id. */
   readonly #trees = new Map<string, Until>()
 
+  get isEmpty(): boolean {
+    return this.#until.size === 0 && this.#trees.size === 0
+  }
+
   /** @param heardMs when this process heard of it, by the steady clock; of a tree the end of its time. @returns false if it was known */
   add(what: CancelTarget, until: number, heardMs = Number.POSITIVE_INFINITY): boolean {
     if (isTree(what)) return addTo(this.#trees, what.id, { until, heardMs })

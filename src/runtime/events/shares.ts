@@ -22,6 +22,8 @@ export const OTHERS = '*'
 /** Maximum characters of all shares of an event. */
 const SHARES_MAX_LENGTH = 0xffff
 
+const URGENT = `{"${OTHERS}"`
+
 export const NORMAL = '1'
 /** The share of a row whose publisher told none. */
 export const NORMAL_SHARE = `${NORMAL}${UNKNOWN}`
@@ -84,7 +86,7 @@ export function shareIn(shares: string, group: string): string {
 }
 
 /** True if the priority of an event is not the normal one. @param shares as `sharesFor` returns it */
-export const isUrgent = (shares: string): boolean => shares.startsWith(`{"${OTHERS}"`)
+export const isUrgent = (shares: string): boolean => shares !== '' && shares.startsWith(URGENT)
 
 /** The value of one of the functions, as JSON. @param share of a group */
 export function valueIn(share: string, n: number): string {
