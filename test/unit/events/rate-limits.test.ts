@@ -6,6 +6,8 @@ import type { Delivery } from '../../../src/primary/events/consumer.ts'
 import { RateLimits } from '../../../src/primary/events/rate-limits.ts'
 import { ShareLine } from '../../../src/primary/events/share-line.ts'
 
+/** What no test here is about. */
+const PARTS = { roomOf: () => 1, freed: () => {}, aside: () => {}, changed: () => {} }
 const clock: Clock = { ...SYSTEM_CLOCK, appMs: () => 0, steadyMs: () => 0 }
 
 test('a delivery in quarantine begins with what was granted, though none of its share waits in the queue', async () => {
@@ -27,9 +29,7 @@ test('a delivery in quarantine begins with what was granted, though none of its 
       giveBack: async () => {},
       ask: async (asks) => asks.map(() => ({ granted: ++asked === 1 ? 1 : 0, waitMs: 1000 })),
     },
-    roomOf: () => 1,
-    freed: () => {},
-    aside: () => {},
+    ...PARTS,
     changed,
   })
   assert.equal(limits.take(delivery), false)
@@ -53,10 +53,7 @@ test('when a thread was too late, the next may be twice as late, and what was le
           return { granted: 1, waitMs: 0 }
         }),
     },
-    roomOf: () => 1,
-    freed: () => {},
-    aside: () => {},
-    changed: () => {},
+    ...PARTS,
   })
   const delivery = { consumer, share: '', beginBy: 0 } as unknown as Delivery
   limits.unbegun(delivery)
@@ -85,10 +82,7 @@ test('where an answer takes longer than what it grants is good for, the next is 
         })
       },
     },
-    roomOf: () => 1,
-    freed: () => {},
-    aside: () => {},
-    changed: () => {},
+    ...PARTS,
   })
   const delivery = { consumer, share: '', beginBy: 0 } as unknown as Delivery
   for (let ask = 0; ask < 2; ask++) {
@@ -105,10 +99,7 @@ test('what a lane gives back has not used up its limit', () => {
   const limits = new RateLimits({
     clock,
     shared: null,
-    roomOf: () => 1,
-    freed: () => {},
-    aside: () => {},
-    changed: () => {},
+    ...PARTS,
   })
   const delivery = { consumer, share: '', beginBy: 0 } as unknown as Delivery
   assert.equal(limits.take(delivery), true)
