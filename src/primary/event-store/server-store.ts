@@ -2,7 +2,7 @@
 import type { Queryable, Row } from '../../contracts/db.ts'
 import { ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import { BROKER } from '../../runtime/event-store/delivery-rows.ts'
-import { type EventColumns, envelopeOf, keyColumnOf, keyIn, shareSql } from '../../runtime/event-store/event-columns.ts'
+import { envelopeOf, keyColumnOf, keyIn, shareSql } from '../../runtime/event-store/event-columns.ts'
 import { arrayOf, deleteRowsOf } from '../../runtime/event-store/server-changes.ts'
 import { unassignedOf } from '../../runtime/event-store/server-rows.ts'
 import { IS_DRAWING, MEMBER_THREADS, SLOTS, slotOf } from '../../runtime/event-store/server-tables.ts'
@@ -13,26 +13,21 @@ import type { GroupKind } from '../../transport/store-changes.ts'
 import { HORIZON, type Horizon } from './horizon.ts'
 import { IS_HEAD, SHARE_WINDOW } from './share-rows.ts'
 import type { OwnedSlot, Slots } from './slots.ts'
-import { type ClockJump, deliveryOf, type MovedRow, SqlStore, type StoredGroup, type Tried } from './sql-store.ts'
+import { type ClockJump, type MovedRow, SqlStore, type StoredGroup } from './sql-store.ts'
 import type { GroupPage, Page } from './store.ts'
+import { type DeliveryRow, deliveryOf, TRIED } from './stored-rows.ts'
 import type { ShareAsk } from './turns.ts'
-
-// Taken before plugins can replace it.
-const { parse: parseJson } = JSON
 
 /** Rows that waited for the groups of a member, once the groups are stored or the member is gone. */
 const ASSIGNABLE = `grp < ${BROKER} AND NOT EXISTS (SELECT 1 FROM heddle_member AS m WHERE m.id = ${BROKER} - grp AND m.subscriptions < place)`
 const DELETE_REPLACED = deleteReplaced(ASSIGNABLE.replaceAll('grp', 'd.grp').replace('place', 'd.place'))
 const HAS_ASSIGNABLE = `EXISTS (SELECT 1 FROM heddle_delivery WHERE ${ASSIGNABLE})`
 const ORDER = 'coalesce(place, seq)'
-/** Rare columns as a JSON array, or if they are unchanged the share: a read of fewer columns is faster. */
-const TRIED = `CASE WHEN attempt = 1 AND deaths = 0 AND crashes = 0 AND expires_ms = 0 AND begun = 0 AND retry_ms = 0 AND error = '' AND uniq IS NULL THEN share
-  ELSE CAST(json_build_array(attempt, deaths, crashes, expires_ms, begun, retry_ms, error, uniq, share) AS text) END`
 /** True if an older row of the key waits for its groups. Part of the page's query: another process may assign it at any moment. */
 const WAITS = `CASE WHEN key IS NOT NULL AND EXISTS (SELECT 1 FROM heddle_delivery WHERE grp < ${BROKER}) THEN EXISTS (
   SELECT 1 FROM heddle_delivery AS o WHERE o.grp < ${BROKER} AND o.due_ms = 0 AND o.event = heddle_delivery.event AND o.key = heddle_delivery.key
     AND o.seq < coalesce(heddle_delivery.place, heddle_delivery.seq)) END`
-const COLUMNS = `seq, place, slot, thread, event_id AS id, event, envelope, payload, key, ${TRIED} AS tried,
+const COLUMNS = `seq, place, slot, thread, event_id AS id, event, envelope, payload, key, ${TRIED.postgres} AS tried,
   ${WAITS} AS has_older`
 /** Rows read beyond the limit: the first ones of a key are in hand, or their outcomes are not committed. */
 const KEY_IN_HAND = 64
@@ -56,36 +51,12 @@ const BEHIND = 'SELECT seq, place, key FROM heddle_delivery WHERE seq = ANY($1::
 const LATE = `SELECT ${COLUMNS} FROM heddle_delivery WHERE seq = ANY($1::bigint[]) AND due_ms = 0 ORDER BY ${ORDER} LIMIT $2`
 const DELIVERY = 'thread, event_id, event, envelope, payload, key, due_ms, expires_ms, crashes'
 
-interface ServerRow extends EventColumns {
-  /** Null if equal to `seq`. */
-  place: number | null
+interface ServerRow extends DeliveryRow {
   slot: number
-  thread: number
-  /** Null, or no array: unchanged since publication. */
-  tried: string | null
   has_older: boolean | null
 }
 /** Slot number that marks the last line of a page, which is no row: see PAGE. */
 const NO_SLOT = -1
-
-const NOT_TRIED: Tried = {
-  attempt: 1,
-  deaths: 0,
-  crashes: 0,
-  expires_ms: 0,
-  begun: 0,
-  retry_ms: 0,
-  error: '',
-  uniq: null,
-  share: null,
-}
-
-function triedOf(column: string | null): Tried {
-  if (column === null) return NOT_TRIED
-  if (!column.startsWith('[')) return { ...NOT_TRIED, share: column }
-  const [attempt, deaths, crashes, expires_ms, begun, retry_ms, error, uniq, share] = parseJson(column)
-  return { attempt, deaths, crashes, expires_ms, begun, retry_ms, error, uniq, share }
-}
 
 /** A group new to this process. */
 export interface NewGroup {
@@ -287,13 +258,7 @@ export class ServerStore extends SqlStore {
     const slots = new Map(readable.map((owned) => [owned.slot, owned]))
     const since = rows.some(({ place }) => place !== null) ? await this.#replaysSince() : null
     return rows.map((row) =>
-      deliveryOf(
-        row,
-        triedOf(row.tried),
-        slots.get(Number(row.slot)),
-        since?.get(Number(row.seq)),
-        row.has_older === true,
-      ),
+      deliveryOf(row, slots.get(Number(row.slot)), since?.get(Number(row.seq)), row.has_older === true),
     )
   }
 

@@ -1,31 +1,21 @@
 // Reads the tables of the event store.
 import type { Queryable } from '../../contracts/db.ts'
-import { messageOf } from '../../core/errors/description.ts'
 import { ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
-import { ALL_GROUPS, BROKER, type DeliveryRow } from '../../runtime/event-store/delivery-rows.ts'
-import {
-  type EventColumns,
-  envelopeOf,
-  frameOf,
-  keyColumnOf,
-  keyOf,
-  shareSql,
-  timestampOf,
-} from '../../runtime/event-store/event-columns.ts'
-import { deleteReplaced, IF_ALONE, UNIQUE_OF_GROUP, uniqueIn } from '../../runtime/event-store/unique-rows.ts'
-import { bytesOf, type EventFrame } from '../../transport/frames/event-frame.ts'
+import { ALL_GROUPS, BROKER } from '../../runtime/event-store/delivery-rows.ts'
+import { envelopeOf, keyColumnOf, keyOf, shareSql, timestampOf } from '../../runtime/event-store/event-columns.ts'
+import { deleteReplaced, IF_ALONE, UNIQUE_OF_GROUP } from '../../runtime/event-store/unique-rows.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { StoreMemory } from '../../transport/memory/store-memory.ts'
 import type { GroupKind, GroupRow } from '../../transport/store-changes.ts'
 import { IS_HEAD, raiseOfShares, SHARE_WINDOW, SHARES_COUNTED } from './share-rows.ts'
-import type { OwnedSlot } from './slots.ts'
-import type { DeliveryStore, GroupPage, MalformedRow, Page, StoredDelivery } from './store.ts'
+import type { DeliveryStore, GroupPage, Page } from './store.ts'
+import { type DeliveryRow, deliveryOf, TRIED } from './stored-rows.ts'
 import type { ShareAsk } from './turns.ts'
 
 const PLACE = 'coalesce(place, seq)'
 /** Upper bound of places: a foreign row above it, or without a number, would end the order of its group. */
 const LAST_PLACE = 2 ** 52
-export const COLUMNS =
-  'seq, coalesce(place, seq) AS place, thread, event_id AS id, event, envelope, payload, key, expires_ms, attempt, deaths, error, begun, retry_ms, crashes, uniq, share'
+const COLUMNS = `seq, coalesce(place, seq) AS place, thread, event_id AS id, event, envelope, payload, key, ${TRIED.sqlite} AS tried`
 /** With `+`: otherwise SQLite would compile a statement anew for each value of a limit, or of a column outside of ORDER BY. */
 const GROUP = `SELECT ${COLUMNS} FROM heddle_delivery WHERE grp = +$1 AND ${PLACE} > $2 AND ${PLACE} < ${LAST_PLACE} AND due_ms = 0 ORDER BY ${PLACE} LIMIT +$3`
 const UNSHARED_GROUP = GROUP.replace('AND due_ms = 0', `AND due_ms = 0 AND share IS NULL AND ${IS_HEAD}`)
@@ -186,7 +176,7 @@ export class SqlStore implements DeliveryStore {
     for (;;) {
       const rows = await this.database.query<DeliveryRow>(sql, params)
       // Asked after the page: rows older than one of the page have their groups as well.
-      if (!(await this.hasUnassigned())) return rows.map((row) => deliveryOf(row, row))
+      if (!(await this.hasUnassigned())) return rows.map((row) => deliveryOf(row))
       await this.assign()
     }
   }
@@ -394,48 +384,6 @@ export class SqlStore implements DeliveryStore {
   }
 }
 
-/** Attempts of a row. */
-export type Tried = Omit<DeliveryRow, keyof EventColumns | 'place' | 'thread'>
-
-/**
- * One object for each row, always with the same fields: thousands are made a second.
- * @param slot the last three are those of a server: see StoredDelivery
- */
-export function deliveryOf(
-  row: Omit<DeliveryRow, keyof Tried | 'place'> & { place: number | null },
-  tried: Tried,
-  slot?: OwnedSlot,
-  replayedMs?: number,
-  waits?: boolean,
-): StoredDelivery | MalformedRow {
-  const seq = Number(row.seq)
-  const place = Number(row.place ?? seq)
-  try {
-    const event = frameOf(row)
-    event.payload = bytesOf(event.payload)
-    if (tried.share !== null) event.shares = tried.share
-    if (tried.uniq !== null) event.unique = uniqueIn(tried.uniq)
-    return {
-      seq,
-      place,
-      thread: Number(row.thread),
-      event,
-      expiresMs: numberOf(tried.expires_ms, 0),
-      attempt: numberOf(tried.attempt, 1),
-      deaths: numberOf(tried.deaths, 0),
-      error: String(tried.error),
-      isBegun: Number(tried.begun) === 1,
-      retryMs: numberOf(tried.retry_ms, 0),
-      crashes: numberOf(tried.crashes, 0),
-      slot,
-      replayedMs,
-      waits,
-    }
-  } catch (error) {
-    return { seq, place, fault: messageOf(error) }
-  }
-}
-
 /** Time of publication, milliseconds since the epoch; 0: an invalid envelope. */
 export function publishedMs(envelope: string): number {
   try {
@@ -443,10 +391,4 @@ export function publishedMs(envelope: string): number {
   } catch {
     return 0
   }
-}
-
-/** A file takes any value in any column. */
-function numberOf(value: unknown, otherwise: number): number {
-  const number = Number(value)
-  return Number.isFinite(number) ? number : otherwise
 }

@@ -1,22 +1,7 @@
 // Deliveries as rows, and the statements that insert them.
 import type { SqlValue } from '../../contracts/db.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import { type EventColumns, formOf, pushColumns, type RowForm, shareSql } from './event-columns.ts'
-
-/** A row of `heddle_delivery`, as it is read. */
-export interface DeliveryRow extends EventColumns {
-  place: number
-  thread: number
-  expires_ms: number
-  attempt: number
-  deaths: number
-  error: string
-  begun: number
-  retry_ms: number
-  crashes: number
-  uniq: string | null
-  share: string | null
-}
+import { formOf, pushColumns, type RowForm, shareSql } from './event-columns.ts'
 
 /** Group of rows inserted before the groups were known: each row is for all groups of its event. */
 export const ALL_GROUPS = 0

@@ -176,6 +176,7 @@ function parsed(column: unknown): unknown {
 /** The last envelope read: events published by one handler within a millisecond have the same. */
 let lastRead = ''
 let lastParts: Readonly<Envelope>
+let lastLineage: Lineage
 
 function partsOf(column: string): Readonly<Envelope> {
   if (column === lastRead) return lastParts
@@ -185,13 +186,15 @@ function partsOf(column: string): Readonly<Envelope> {
     throw new Error('its envelope is invalid')
   lastRead = column
   lastParts = parts as Envelope
+  lastLineage = lineageOf(lastParts[0])
   return lastParts
 }
 
 /** Returns the events above one; none for a foreign value. */
 export function lineageIn(envelope: string): Lineage {
   try {
-    return lineageOf(partsOf(envelope)[0])
+    partsOf(envelope)
+    return lastLineage
   } catch {
     return lineageOf(null)
   }
@@ -217,8 +220,8 @@ const KINDS: readonly (readonly string[])[] = [
  */
 export function frameOf(row: EventColumns): EventFrame {
   if (typeof row.payload !== 'string') throw new Error('its payload is not text')
-  const [lineage, requestId, trace, emitter, timestampMs, payloadKeys] = partsOf(row.envelope)
-  const { parentId, ancestors } = lineageOf(lineage)
+  const [, requestId, trace, emitter, timestampMs, payloadKeys] = partsOf(row.envelope)
+  const { parentId, ancestors } = lastLineage
   return {
     id: row.id,
     parentId,
