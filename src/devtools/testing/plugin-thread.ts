@@ -102,7 +102,7 @@ export class PluginThread implements Timed {
       database: () => (tables === undefined ? null : database()),
       isOpening: () => false,
       index: new EventIndex(() => database()!, SYSTEM_CLOCK),
-      isCancelled: () => false,
+      cancels: () => null,
     })
     this.#jobs = new Jobs({
       enabled: true,

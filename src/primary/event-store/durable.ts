@@ -28,7 +28,7 @@ export class Durable {
       database: () => (log.hasDatabase && log.memory.isOpen ? log.database : null),
       isOpening: () => log.hasDatabase && !log.memory.isOpen,
       index: this.#index,
-      isCancelled: (event, seq) => this.#store?.cancels.isTakenBack(event, seq) === true,
+      cancels: () => this.#store?.cancels ?? null,
     })
   }
 

@@ -8,6 +8,7 @@ import type { DeliveryChange } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import type { EventIndex } from './event-index.ts'
 import { readFollowed } from './followed-rows.ts'
+import type { StoredCancels } from './stored-cancels.ts'
 
 type Subscriber = FollowState['subscribers'][number]
 
@@ -61,8 +62,8 @@ export interface FollowedEventsParts {
   /** True while the database is not open yet: what is stored is not known. */
   isOpening: () => boolean
   index: EventIndex
-  /** True for an event that was taken back. */
-  isCancelled: (event: Meant, seq: number) => boolean
+  /** Null where nothing stored is taken back. */
+  cancels: () => Pick<StoredCancels, 'look' | 'isTakenBack'> | null
 }
 
 export class FollowedEvents {
@@ -204,6 +205,9 @@ export class FollowedEvents {
     try {
       const db = this.#parts.database()
       const found = db === null ? null : await readFollowed(db, ids)
+      // Another process may have taken back what was read to be gone, and this one not have heard of it.
+      if (found !== null && ids.some((id) => this.#hasLeft(id, found.subscribers.get(id)!)))
+        await this.#parts.cancels()?.look()
       const open = this.#parts.hub.deliveriesOf(new Set(ids))
       for (const id of ids) {
         const followed = this.#all.get(id)
@@ -217,6 +221,17 @@ export class FollowedEvents {
     }
     this.#state = 'idle'
     this.#schedule()
+  }
+
+  /** True if a delivery that was there is no longer. */
+  #hasLeft(id: string, stored: ReadonlyMap<string, Subscriber>): boolean {
+    const followed = this.#all.get(id)
+    if (followed === undefined || followed.meant === null) return false
+    const { state, ended } = followed
+    return state.subscribers.some((before) => {
+      const { subscriber: name } = before
+      return !isOver(before) && !stored.has(name) && !ended.has(name)
+    })
   }
 
   #subscribersOf(
@@ -245,7 +260,7 @@ export class FollowedEvents {
       })
     }
     // What is not there any more has ended elsewhere.
-    const isCancelled = meant !== null && this.#parts.isCancelled(meant, meant.seq)
+    const isCancelled = meant !== null && this.#parts.cancels()?.isTakenBack(meant, meant.seq) === true
     for (const { place: _, at: __, ...before } of state.subscribers)
       if (!all.has(before.subscriber) && before.subscriber !== '')
         all.set(before.subscriber, {
