@@ -14,7 +14,7 @@ import {
   giveBackOfThread,
 } from '../../transport/memory/connection-budget.ts'
 import { type Access, accessOf } from './access.ts'
-import { OwnConnection, type PostgresConnection } from './connection.ts'
+import { OwnConnection, PostgresConnection } from './connection.ts'
 import { CONTENDED_MS, contended, Lines, ofOneFunction, TURN_LOCK_BYTES, TURN_LOCKS } from './contention.ts'
 import { Execution, wireValues } from './execution.ts'
 import {
@@ -63,6 +63,8 @@ export default class PostgresDb extends SqlDatabase {
   #repeats: { repeat(failure: DbError): void } | null = null
   /** Beside those of the pool. */
   readonly #own: OwnConnection
+  /** Those of statements that may take any time. */
+  readonly #apart = new Set<PostgresConnection>()
   readonly #access: Access
   /** On a connection of its own, for one channel. Undefined where no session is kept: nothing would be heard. */
   readonly listen: ((channel: string, told: (payload: string) => void) => () => void) | undefined
@@ -304,10 +306,29 @@ export default class PostgresDb extends SqlDatabase {
     return connection === null ? this.execute(sql, params) : connection.send(this.#statements.get(sql), params)
   }
 
+  /** Behind a pooler the time limit is that of the server: what is set there, others would have, too. See `StoreDatabase`. */
+  async apart(sql: string): Promise<void> {
+    if (this.#stopped) throw new DbError('unavailable', 'The database is closed')
+    const connection = new PostgresConnection(this.#access, Number.POSITIVE_INFINITY, (dead) =>
+      this.#apart.delete(dead),
+    )
+    this.#apart.add(connection)
+    try {
+      await connection.open()
+      if (connection.keepsSession) await connection.script('SET statement_timeout = 0')
+      await connection.script(sql)
+    } catch (thrown) {
+      throw toDbError(thrown)
+    } finally {
+      connection.close()
+    }
+  }
+
   async stop(): Promise<void> {
     if (this.#stopped) return
     this.#stopped = true
     this.#own.close()
+    for (const connection of this.#apart) connection.destroy()
     this.#lines.close()
     this.#pending.stop()
     await this.#pool.close(STOP_WAIT_MS)

@@ -1,7 +1,8 @@
 // The indexes of stored events by their id, and by the events that have caused them.
+import { randomUUID } from 'node:crypto'
 import { type Clock, pause } from '../../core/schedule/clock.ts'
 import { CAUSED_INDEXES } from '../../runtime/event-store/caused-rows.ts'
-import type { StoreDatabase } from '../../runtime/event-store/database.ts'
+import { CLOCK_MS, type StoreDatabase } from '../../runtime/event-store/database.ts'
 
 interface Index {
   name: string
@@ -10,14 +11,21 @@ interface Index {
 }
 
 const BY_ID: readonly Index[] = [{ name: 'heddle_delivery_event', rows: '(event_id)' }]
-const MAKE = {
-  sqlite: 'CREATE INDEX IF NOT EXISTS',
-  // Waits for all transactions that have published, and holds up no publisher.
-  postgres: 'CREATE INDEX CONCURRENTLY IF NOT EXISTS',
-} as const
-/** An index that was being made when its process ended is not valid, and nobody makes it. */
-const STATE = `SELECT i.indisvalid AS is_valid, p.pid IS NOT NULL AS is_made FROM pg_index AS i
-  LEFT JOIN pg_stat_progress_create_index AS p ON p.index_relid = i.indexrelid WHERE i.indexrelid = to_regclass($1)`
+
+/** Time after which another process may make indexes, if the one that does so is gone, milliseconds. */
+const LEASE_MS = 15_000
+const RENEW_MS = LEASE_MS / 3
+const NOW = CLOCK_MS.postgres
+/** Two processes that make indexes of one table wait for each other: the server ends one of them, and its index is not valid. */
+const TAKE = `INSERT INTO heddle_lease (name, holder, identity, fence, expires_ms) VALUES ('index', $1, '', 1, ${NOW} + ${LEASE_MS})
+  ON CONFLICT (name) DO UPDATE SET holder = $1, fence = heddle_lease.fence + 1, expires_ms = ${NOW} + ${LEASE_MS}
+  WHERE heddle_lease.holder = $1 OR heddle_lease.expires_ms <= ${NOW}`
+const GIVE_BACK = "UPDATE heddle_lease SET expires_ms = 0 WHERE name = 'index' AND holder = $1"
+const STATE = 'SELECT i.indisvalid AS is_valid FROM pg_index AS i WHERE i.indexrelid = to_regclass($1)'
+/** The server may still make one for a process that is gone. */
+const IS_MAKING =
+  "SELECT 1 AS found FROM pg_stat_progress_create_index WHERE relid = to_regclass('heddle_delivery') LIMIT 1"
+const SCHEMA = 'SELECT quote_ident(current_schema()) AS name'
 
 /** Interval at which is looked whether another process has made an index, milliseconds. */
 const MADE_ELSEWHERE_MS = 1000
@@ -31,6 +39,7 @@ const BETWEEN_MS = 50
 export class EventIndex {
   readonly #database: () => StoreDatabase
   readonly #clock: Clock
+  readonly #holder = randomUUID()
   /** After a failure the next request tries again. */
   readonly #making = new Set<readonly Index[]>()
   #last: Promise<void> = Promise.resolve()
@@ -56,7 +65,7 @@ export class EventIndex {
     this.#last = this.#last.then(async () => {
       try {
         for (const index of indexes) {
-          while (!(await isMade(this.#database(), index))) await pause(this.#clock, MADE_ELSEWHERE_MS)
+          while (!(await this.#isMade(index))) await pause(this.#clock, MADE_ELSEWHERE_MS)
           await pause(this.#clock, BETWEEN_MS)
         }
       } catch {
@@ -64,16 +73,45 @@ export class EventIndex {
       }
     })
   }
+
+  /** @returns false while another process makes indexes */
+  async #isMade(index: Index): Promise<boolean> {
+    const db = this.#database()
+    if (db.dialect === 'postgres') return this.#isMadeOnServer(db, index)
+    await db.execute(`CREATE INDEX IF NOT EXISTS ${index.name} ON heddle_delivery ${index.rows}`)
+    return true
+  }
+
+  async #isMadeOnServer(db: StoreDatabase, index: Index): Promise<boolean> {
+    if ((await stateOf(db, index)) === 'valid') return true
+    const take = () => db.execute(TAKE, [this.#holder])
+    if ((await take()).rowCount === 0) return false
+    const renewing = this.#clock.every(RENEW_MS, () => void take().catch(() => {})).unref()
+    try {
+      return await makeOnServer(db, index)
+    } finally {
+      this.#clock.cancel(renewing)
+      // It lapses by itself.
+      await db.execute(GIVE_BACK, [this.#holder]).catch(() => {})
+    }
+  }
 }
 
-/** @returns false while another process makes it */
-async function isMade(db: StoreDatabase, { name, rows }: Index): Promise<boolean> {
-  if (db.dialect === 'postgres') {
-    const found = await db.queryOne<{ is_valid: boolean; is_made: boolean }>(STATE, [name])
-    if (found?.is_valid) return true
-    if (found?.is_made) return false
-    if (found !== null) await db.execute(`DROP INDEX CONCURRENTLY IF EXISTS ${name}`)
-  }
-  await db.execute(`${MAKE[db.dialect]} ${name} ON heddle_delivery ${rows}`)
-  return true
+async function stateOf(db: StoreDatabase, { name }: Index): Promise<'valid' | 'invalid' | 'missing'> {
+  const found = await db.queryOne<{ is_valid: boolean }>(STATE, [name])
+  if (found === null) return 'missing'
+  return found.is_valid ? 'valid' : 'invalid'
+}
+
+/** @returns false while somebody else makes one of the same table */
+async function makeOnServer(db: StoreDatabase, index: Index): Promise<boolean> {
+  // In this order: one that has been made since is valid.
+  if ((await db.queryOne(IS_MAKING)) !== null) return false
+  const state = await stateOf(db, index)
+  if (state === 'valid') return true
+  const schema = (await db.queryOne<{ name: string }>(SCHEMA))!.name
+  if (state === 'invalid') await db.apart!(`DROP INDEX CONCURRENTLY IF EXISTS ${schema}.${index.name}`)
+  // Waits for all transactions that have published, and holds up no publisher.
+  await db.apart!(`CREATE INDEX CONCURRENTLY IF NOT EXISTS ${index.name} ON ${schema}.heddle_delivery ${index.rows}`)
+  return (await stateOf(db, index)) === 'valid'
 }

@@ -34,6 +34,11 @@ export interface StoreDatabase extends Pick<SqlDatabase, 'dialect' | 'query' | '
   listen?(channel: string, told: (payload: string) => void): () => void
   /** On a server: sends a short statement ahead of all others of this process, one at a time. */
   urgent?(sql: string, params: readonly SqlValue[]): Promise<{ rowCount: number }>
+  /**
+   * On a server: sends a statement that may take any time, in no transaction and on a connection of its own. The names in it need their schema.
+   * @throws DbError
+   */
+  apart?(sql: string): Promise<void>
 }
 
 /**

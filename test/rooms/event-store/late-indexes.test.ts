@@ -1,0 +1,105 @@
+/** The indexes that are made when they are first needed. */
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import pg from 'pg'
+import type { Settings } from '../../../src/core/config/schema.ts'
+import { SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
+import { EventIndex } from '../../../src/primary/event-store/event-index.ts'
+import { prepareTables } from '../../../src/runtime/event-store/tables.ts'
+import { pgBouncerServer } from '../../support/servers/pgbouncer.ts'
+import { postgresServer } from '../../support/servers/postgres.ts'
+import { until } from '../../support/until.ts'
+import { postgresDb, type ServerAccess } from '../db/fixture.ts'
+
+const MANY = 300_000
+const FEW = 1000
+const INDEXES = ['heddle_delivery_caused', 'heddle_delivery_event']
+const fill = (rows: number) => `INSERT INTO heddle_delivery (grp, slot, thread, event_id, event, envelope, payload)
+  SELECT 1, 0, 0, 'evt_' || md5(n::text), 'e', '["evt_' || md5((n / 10)::text) || '"]', '{}' FROM generate_series(1, ${rows}) AS n`
+const FOUND = `SELECT c.relname AS name, i.indisvalid AS is_valid FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+  WHERE c.relname LIKE 'heddle_delivery_caused' OR c.relname LIKE 'heddle_delivery_event' ORDER BY 1`
+
+/** A database with rows, and what makes processes that use it. */
+async function serverWithRows(t: TestContext, rows = FEW) {
+  const server = await postgresServer(t)
+  if (server === null) return null
+  const database = await server.createDatabase()
+  const process = (settings: Partial<Settings> = {}, access: ServerAccess = server) => {
+    const db = postgresDb(t, access, database, { thread: { kind: 'primary' }, settings })
+    return { db, index: new EventIndex(() => db, SYSTEM_CLOCK) }
+  }
+  const { host, port, user, password } = server
+  const client = new pg.Client({ host, port, user, password, database })
+  // The server may end first.
+  client.on('error', () => {})
+  await client.connect()
+  t.after(() => client.end())
+  await prepareTables(process().db, true)
+  await client.query(fill(rows))
+  const found = async () => (await client.query<{ name: string; is_valid: boolean }>(FOUND)).rows
+  const isMade = (names: readonly string[]) =>
+    until(
+      async () => {
+        const rows = await found()
+        return rows.length === names.length && rows.every(({ name, is_valid }) => is_valid && names.includes(name))
+      },
+      `valid indexes: ${names}`,
+      60_000,
+    )
+  return { server, process, client, isMade }
+}
+
+test('two processes that want all indexes at once get them, however long that takes', async (t) => {
+  const store = await serverWithRows(t, MANY)
+  if (store === null) return
+  const both = [store.process({ rdbStatementTimeoutMs: 100 }), store.process({ rdbStatementTimeoutMs: 100 })]
+  for (const { index } of both) {
+    index.want()
+    index.wantCaused()
+  }
+  await store.isMade(INDEXES)
+  const [{ deadlocks }] = (
+    await store.client.query('SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()')
+  ).rows as [{ deadlocks: number }]
+  assert.equal(deadlocks, 0)
+})
+
+test('an index that was given up is made anew', async (t) => {
+  const store = await serverWithRows(t)
+  if (store === null) return
+  await store.client.query('CREATE INDEX heddle_delivery_event ON heddle_delivery (event_id)')
+  await store.client.query(
+    "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'heddle_delivery_event'::regclass",
+  )
+  store.process().index.want()
+  await store.isMade(['heddle_delivery_event'])
+})
+
+test('an index that the server still makes for a process that is gone is waited for', async (t) => {
+  const store = await serverWithRows(t)
+  if (store === null) return
+  const { db, index } = store.process()
+  // It waits for this transaction.
+  await store.client.query('BEGIN; INSERT INTO heddle_limit VALUES (1, 1, 1)')
+  await store.client.query('LOCK TABLE heddle_delivery IN ROW EXCLUSIVE MODE')
+  const made = db.apart('CREATE INDEX CONCURRENTLY heddle_delivery_event ON public.heddle_delivery (event_id)')
+  const making = 'SELECT 1 FROM pg_stat_progress_create_index'
+  await until(async () => (await db.query(making)).length === 1, 'that it is being made')
+  index.want()
+  await until(
+    async () => (await db.query("SELECT 1 FROM heddle_lease WHERE name = 'index' AND expires_ms = 0")).length === 1,
+    'that it was looked at',
+  )
+  await store.client.query('COMMIT')
+  await made
+  await store.isMade(['heddle_delivery_event'])
+})
+
+test('behind a pooler that keeps no sessions an index is made as well', async (t) => {
+  const store = await serverWithRows(t)
+  if (store === null) return
+  const pooler = await pgBouncerServer(t, store.server, 'transaction')
+  if (pooler === null) return
+  store.process({ rdbPooler: 'transaction' }, pooler).index.want()
+  await store.isMade(['heddle_delivery_event'])
+})
