@@ -1,7 +1,7 @@
 // The indexes of stored events by their id, and by the events that have caused them.
 import { randomUUID } from 'node:crypto'
 import { type Clock, pause } from '../../core/schedule/clock.ts'
-import { CAUSED_INDEXES } from '../../runtime/event-store/caused-rows.ts'
+import { CAUSED_INDEX } from '../../runtime/event-store/caused-rows.ts'
 import { CLOCK_MS, type StoreDatabase } from '../../runtime/event-store/database.ts'
 
 interface Index {
@@ -10,7 +10,7 @@ interface Index {
   rows: string
 }
 
-const BY_ID: readonly Index[] = [{ name: 'heddle_delivery_event', rows: '(event_id)' }]
+const BY_ID: Index = { name: 'heddle_delivery_event', rows: '(event_id)' }
 
 /** Time after which another process may make indexes, if the one that does so is gone, milliseconds. */
 const LEASE_MS = 15_000
@@ -25,12 +25,11 @@ const STATE = 'SELECT i.indisvalid AS is_valid FROM pg_index AS i WHERE i.indexr
 /** The server may still make one for a process that is gone. */
 const IS_MAKING =
   "SELECT 1 AS found FROM pg_stat_progress_create_index WHERE relid = to_regclass('heddle_delivery') LIMIT 1"
+const IS_ON_FILE = 'SELECT 1 AS found FROM sqlite_master WHERE name = $1'
 const SCHEMA = 'SELECT quote_ident(current_schema()) AS name'
 
 /** Interval at which is looked whether another process has made an index, milliseconds. */
 const MADE_ELSEWHERE_MS = 1000
-/** Pause after an index: on a file others have waited for it, milliseconds. */
-const BETWEEN_MS = 50
 
 /**
  * Makes an index when an event is first asked for by its id, beside everything else: until it is there, all rows are read for each id. An application
@@ -41,7 +40,7 @@ export class EventIndex {
   readonly #clock: Clock
   readonly #holder = randomUUID()
   /** After a failure the next request tries again. */
-  readonly #making = new Set<readonly Index[]>()
+  readonly #making = new Map<Index, Promise<void>>()
   #last: Promise<void> = Promise.resolve()
 
   constructor(database: () => StoreDatabase, clock: Clock) {
@@ -49,36 +48,41 @@ export class EventIndex {
     this.#clock = clock
   }
 
-  want(): void {
-    this.#want(BY_ID)
+  /** On a file it resolves when the index is there, or cannot be made: this thread would read all rows. A server reads them itself. */
+  async want(): Promise<void> {
+    const made = this.#want(BY_ID)
+    if (this.#database().dialect === 'sqlite') await made
   }
 
-  /** Those by the events that have caused them. */
+  /** The one by the events that have caused them: on a server. */
   wantCaused(): void {
-    this.#want(CAUSED_INDEXES[this.#database().dialect])
+    if (this.#database().dialect === 'postgres') void this.#want(CAUSED_INDEX)
   }
 
-  /** One after another: on a server each waits for the transactions of all others, and on a file others write in between. */
-  #want(indexes: readonly Index[]): void {
-    if (this.#making.has(indexes)) return
-    this.#making.add(indexes)
-    this.#last = this.#last.then(async () => {
-      try {
-        for (const index of indexes) {
+  /** One after another: each waits for the transactions of all others. */
+  #want(index: Index): Promise<void> {
+    let made = this.#making.get(index)
+    if (made === undefined) {
+      made = this.#last.then(async () => {
+        try {
           while (!(await this.#isMade(index))) await pause(this.#clock, MADE_ELSEWHERE_MS)
-          await pause(this.#clock, BETWEEN_MS)
+        } catch {
+          this.#making.delete(index)
         }
-      } catch {
-        this.#making.delete(indexes)
-      }
-    })
+      })
+      this.#making.set(index, made)
+      this.#last = made
+    }
+    return made
   }
 
   /** @returns false while another process makes indexes */
   async #isMade(index: Index): Promise<boolean> {
     const db = this.#database()
     if (db.dialect === 'postgres') return this.#isMadeOnServer(db, index)
-    await db.execute(`CREATE INDEX IF NOT EXISTS ${index.name} ON heddle_delivery ${index.rows}`)
+    // That of a long table is made in a process for heavy statements.
+    if ((await db.queryOne(IS_ON_FILE, [index.name])) === null)
+      await db.execute(`CREATE INDEX IF NOT EXISTS ${index.name} ON heddle_delivery ${index.rows}`)
     return true
   }
 

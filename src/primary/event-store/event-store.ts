@@ -251,8 +251,8 @@ export class EventStore {
   }
 
   /** Somebody looks for an event by its id. */
-  wantIndex(): void {
-    this.#options.index.want()
+  wantIndex(): Promise<void> {
+    return this.#options.index.want()
   }
 
   /** Only makes the tables. @throws as `open` does */

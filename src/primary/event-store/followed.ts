@@ -101,7 +101,7 @@ export class FollowedEvents {
   }
 
   #of(id: string): Followed {
-    const { clock, index, hub } = this.#parts
+    const { clock, hub } = this.#parts
     const known = this.#all.get(id)
     if (known !== undefined) return known
     if (this.#all.size >= FOLLOWED_MAX) this.#forgetIdle()
@@ -118,7 +118,6 @@ export class FollowedEvents {
       askedMs: clock.steadyMs(),
     }
     this.#all.set(id, followed)
-    if (this.#parts.database() !== null) index.want()
     hub.watch(this.#all, (change) => this.#changed(change))
     this.#lookTimer ??= clock.every(LOOK_MS, () => this.#look()).unref()
     return followed
@@ -204,6 +203,7 @@ export class FollowedEvents {
     const ended = new Map(ids.map((id) => [id, new Map(this.#all.get(id)?.ended)]))
     try {
       const db = this.#parts.database()
+      if (db !== null) await this.#parts.index.want()
       const found = db === null ? null : await readFollowed(db, ids)
       // Another process may have taken back what was read to be gone, and this one not have heard of it.
       if (found !== null && ids.some((id) => this.#hasLeft(id, found.subscribers.get(id)!)))

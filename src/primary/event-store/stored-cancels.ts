@@ -1,9 +1,10 @@
 // Takes stored events back.
 import type { Cancelled } from '../../contracts/event-bus.ts'
 import type { CancelTarget } from '../../contracts/events.ts'
-import type { Clock } from '../../core/schedule/clock.ts'
+import { type Clock, nextTurn } from '../../core/schedule/clock.ts'
 import { withTimeout } from '../../core/schedule/waiting.ts'
 import { cancelRows } from '../../runtime/event-store/cancel-rows.ts'
+import { findCaused } from '../../runtime/event-store/caused-rows.ts'
 import { CLOCK_MS, ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import {
   CANCEL_KEPT_MS,
@@ -72,7 +73,17 @@ export class StoredCancels {
   async cancel(what: CancelTarget): Promise<Cancelled> {
     const { database } = this.#parts
     const db = database()
-    return this.#taken(what, await ownTransaction(db, (tx) => cancelRows(tx, db.dialect, what)))
+    const id = isTree(what) ? what.id : what
+    if (typeof id === 'string') await this.#parts.index.want()
+    const caused = await this.#causedBy(what)
+    return this.#taken(what, await ownTransaction(db, (tx) => cancelRows(tx, db.dialect, what, caused)))
+  }
+
+  /** What is stored meanwhile is ended when it is read. */
+  async #causedBy(what: CancelTarget): Promise<number[]> {
+    const { clock, database } = this.#parts
+    const db = database()
+    return isTree(what) && db.dialect === 'sqlite' ? findCaused(db, what.id, () => nextTurn(clock)) : []
   }
 
   /** Rows are gone. */
@@ -93,9 +104,9 @@ export class StoredCancels {
 
   #note(what: CancelTarget, lastSeq: number): void {
     const { clock, hub, index } = this.#parts
-    if (typeof what === 'string') index.want()
+    if (typeof what === 'string') void index.want()
     if (!isTree(what)) return void this.#cancels.add(what, lastSeq, clock.steadyMs())
-    index.want()
+    void index.want()
     index.wantCaused()
     // Whatever its number, and until the note is deleted, with which it is taken back once more.
     this.#cancels.add(what, Number.POSITIVE_INFINITY, clock.steadyMs() + CANCEL_KEPT_MS + 2 * PRUNE_MS)
@@ -170,14 +181,24 @@ export class StoredCancels {
     if (clock.steadyMs() < this.#pruneAtMs) return
     this.#pruneAtMs = clock.steadyMs() + PRUNE_MS
     const db = database()
+    const old = `at_ms < ${CLOCK_MS[db.dialect]} - ${CANCEL_KEPT_MS}`
+    const caused = new Map<string, number[]>()
+    let last = 0
+    for (const { n, what } of await db.query<Notice>(`SELECT n, what, last_seq FROM heddle_cancel WHERE ${old}`)) {
+      last = Math.max(last, Number(n))
+      if (!caused.has(what)) caused.set(what, await this.#causedBy(JSON.parse(what) as CancelTarget))
+    }
+    if (last === 0) return
     const taken = await ownTransaction(db, async (tx) => {
       const { rows } = await tx.execute<Notice>(
-        `DELETE FROM heddle_cancel WHERE at_ms < ${CLOCK_MS[db.dialect]} - ${CANCEL_KEPT_MS} RETURNING what`,
+        `DELETE FROM heddle_cancel WHERE n <= $1 AND ${old} RETURNING n, what, last_seq`,
+        [last],
       )
-      const trees = new Map(rows.map(({ what }) => [what, JSON.parse(what) as CancelTarget]))
       const again: [CancelTarget, CancelledRows][] = []
-      for (const what of trees.values())
-        if (isTree(what)) again.push([what, await cancelRows(tx, db.dialect, what, true)])
+      for (const json of new Set(rows.map(({ what }) => what))) {
+        const what = JSON.parse(json) as CancelTarget
+        if (isTree(what)) again.push([what, await cancelRows(tx, db.dialect, what, caused.get(json) ?? [], true)])
+      }
       return again
     })
     for (const [what, rows] of taken) if (rows.n > 0) await this.#taken(what, rows)

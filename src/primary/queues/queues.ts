@@ -343,7 +343,7 @@ export class Queues implements Pick<HubServices, 'queues' | 'deliveries' | 'setP
     const running = [...this.#running(), ...(await this.#others()).flatMap((note) => note.running)].filter(
       (each) => each.event === event && each.group === subscriber,
     )
-    if (id !== undefined) this.#parts.durable?.store?.wantIndex()
+    if (id !== undefined) await this.#parts.durable?.store?.wantIndex()
     if (state === 'running') return this.#runningPage(wanted, running, limit)
     const seqs = running.flatMap(({ seq }) => (seq > 0 ? [seq] : []))
     const isInMemory = after.startsWith('m')
@@ -484,7 +484,7 @@ export class Queues implements Pick<HubServices, 'queues' | 'deliveries' | 'setP
       event.id === id && (subscriber === null || consumer.group === subscriber)
     let seqs: number[] = []
     if (db !== null) {
-      durable!.store!.wantIndex()
+      await durable!.store!.wantIndex()
       try {
         seqs = await makeDue(db, id, subscriber)
       } catch (error) {

@@ -2,7 +2,7 @@
 import type { Queryable } from '../../contracts/db.ts'
 import type { CancelTarget } from '../../contracts/events.ts'
 import { CANCELLED, isTree } from '../events/cancelling.ts'
-import { IS_CAUSED } from './caused-rows.ts'
+import { IS_CAUSED_ON_SERVER } from './caused-rows.ts'
 import { CLOCK_MS, type StoreDatabase } from './database.ts'
 import { keyColumnOf } from './event-columns.ts'
 import { cancelReports } from './report-rows.ts'
@@ -38,6 +38,7 @@ export const cancelTable = (dialect: Dialect): string =>
 
 /**
  * Deletes the rows, and notes it for those who have some in hand.
+ * @param caused on a file: the rows that a tree has, see `findCaused`
  * @param isAgain true for what was taken back before, and may have published meanwhile
  * @returns numbers of the rows, of the note, and of the last row that is meant
  */
@@ -45,11 +46,12 @@ export async function cancelRows(
   tx: Queryable,
   dialect: Dialect,
   what: CancelTarget,
+  caused: readonly number[],
   isAgain = false,
 ): Promise<{ seqs: number[]; n: number; lastSeq: number }> {
   const seqs: number[] = []
   const ids = new Set<string>()
-  for (const { where, params } of conditionsOf(what, dialect)) {
+  for (const { where, params } of conditionsOf(what, dialect, caused)) {
     for (let found = PAGE; found === PAGE; ) {
       const { rows } = await tx.execute<{ seq: number; event_id: string }>(
         `DELETE FROM heddle_delivery WHERE seq IN (SELECT seq FROM heddle_delivery WHERE ${where} LIMIT ${PAGE}) RETURNING seq, event_id`,
@@ -76,10 +78,20 @@ export async function cancelRows(
 }
 
 /** Rows that are ready, and rows that are due later, each by an index; rows without a group by their event. */
-function conditionsOf(what: CancelTarget, dialect: Dialect): { where: string; params: string[] }[] {
+function conditionsOf(
+  what: CancelTarget,
+  dialect: Dialect,
+  caused: readonly number[],
+): { where: string; params: string[] }[] {
   const ofId = (id: string) => ({ where: 'event_id = $1', params: [id] })
   if (typeof what === 'string') return [ofId(what)]
-  if (isTree(what)) return [ofId(what.id), { where: IS_CAUSED[dialect], params: [what.id] }]
+  if (isTree(what))
+    return [
+      ofId(what.id),
+      dialect === 'sqlite'
+        ? { where: 'seq IN (SELECT value FROM json_each($1))', params: [JSON.stringify(caused)] }
+        : { where: IS_CAUSED_ON_SERVER, params: [what.id] },
+    ]
   const key = what.key === undefined ? null : keyColumnOf(what.key)
   if (what.unique !== undefined) {
     const names = uniqueColumns(what.event, what.unique)

@@ -1,31 +1,45 @@
-// The rows of events that an event has caused: conditions and indexes.
+// The rows of events that an event has caused.
+import type { Queryable } from '../../contracts/db.ts'
 import { ANCESTOR_STEP, GENERATIONS_MAX } from '../../core/causality/ancestors.ts'
 
 /** The envelope begins with a text: the events above the row, see event-columns.ts. */
 const HAS_PARENT = `substr(envelope, 1, 2) = '["'`
 
-/** One of them, the parent first; null where there are not so many. SQLite has an index of one value of a row, hence one for each. */
-function ancestorSql(generation: number): string {
-  const at = generation * ANCESTOR_STEP
-  const length = ANCESTOR_STEP - 1
-  // The blank before it spares most rows the rest.
-  const isPlaced = generation === 0 ? '' : `substr(envelope, ${2 + at}, 1) = ' ' AND `
-  return `CASE WHEN ${isPlaced}${HAS_PARENT} AND instr(substr(envelope, 3), '"') > ${at + length} THEN substr(envelope, ${3 + at}, ${length}) END`
-}
-const GENERATIONS = Array.from({ length: GENERATIONS_MAX }, (_, generation) => ancestorSql(generation))
 /** All of them as an array. */
 const LINEAGE = `string_to_array(split_part(envelope, '"', 2), ' ')`
-
-/** $1: the id of an event. Without the indexes, `instr` spares most rows the rest. */
-export const IS_CAUSED = {
-  sqlite: `instr(envelope, $1) > 0 AND (${GENERATIONS.map((ancestor) => `${ancestor} = $1`).join(' OR ')})`,
-  postgres: `${HAS_PARENT} AND ${LINEAGE} @> ARRAY[$1::text]`,
+/** $1: the id of an event. */
+export const IS_CAUSED_ON_SERVER = `${HAS_PARENT} AND ${LINEAGE} @> ARRAY[$1::text]`
+export const CAUSED_INDEX = {
+  name: 'heddle_delivery_caused',
+  rows: `USING gin ((${LINEAGE})) WHERE ${HAS_PARENT}`,
 } as const
 
-export const CAUSED_INDEXES = {
-  sqlite: GENERATIONS.map((ancestor, generation) => ({
-    name: `heddle_delivery_caused_${generation + 1}`,
-    rows: `(${ancestor}) WHERE ${ancestor} IS NOT NULL`,
-  })),
-  postgres: [{ name: 'heddle_delivery_caused', rows: `USING gin ((${LINEAGE})) WHERE ${HAS_PARENT}` }],
-} as const
+/** Rows of a file that are looked at together. */
+const PAGE = 2000
+/** Places at which the id may stand. */
+const PLACES = Array.from({ length: GENERATIONS_MAX }, (_, generation) => 3 + generation * ANCESTOR_STEP).join()
+const FIND = `SELECT max(seq) AS last, json_group_array(seq) FILTER (WHERE ${HAS_PARENT} AND instr(envelope, $1) IN (${PLACES})
+    AND instr(envelope, $1) < instr(substr(envelope, 3), '"')) AS found
+  FROM (SELECT seq, envelope FROM heddle_delivery WHERE seq > $2 ORDER BY seq LIMIT +$3)`
+
+/**
+ * Looks at all rows of a file, a page at a time: SQLite has no index of several values of a row, and one for each generation would cost every event more
+ * than a cancel now and then.
+ * @param between resolves before the next page is read
+ * @returns numbers of rows
+ */
+export async function findCaused(
+  db: Pick<Queryable, 'queryOne'>,
+  id: string,
+  between: () => Promise<void>,
+): Promise<number[]> {
+  const seqs: number[] = []
+  // Others are no publisher's: see ancestors.ts.
+  if (id.length !== ANCESTOR_STEP - 1) return seqs
+  for (let after = 0; ; await between()) {
+    const page = await db.queryOne<{ last: number | null; found: string }>(FIND, [id, after, PAGE])
+    if (page!.last === null) return seqs
+    after = Number(page!.last)
+    for (const seq of JSON.parse(page!.found) as number[]) seqs.push(seq)
+  }
+}

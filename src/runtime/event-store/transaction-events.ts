@@ -3,12 +3,14 @@ import type { LastStatement, Queryable, TransactionCompanion, Tx } from '../../c
 import type { PublicationCheck } from '../../contracts/event-bus.ts'
 import type { CancelFilter, CancelOptions, CancelTarget, Payload } from '../../contracts/events.ts'
 import { type DbError, HeddleError } from '../../core/errors/catalogue.ts'
+import { nextTurn } from '../../core/schedule/clock.ts'
 import { settled } from '../../core/schedule/waiting.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import { isMeant } from '../events/cancelling.ts'
+import { isMeant, isTree } from '../events/cancelling.ts'
 import { encodePayload, publicationOf } from '../events/publication.ts'
 import { priorityDigit } from '../events/shares.ts'
 import { cancelRows } from './cancel-rows.ts'
+import { findCaused } from './caused-rows.ts'
 import {
   COPIES_MAX_BYTES,
   type Copies,
@@ -118,7 +120,9 @@ export class TransactionEvents implements TransactionCompanion {
     if (log === null) return taken
     if (!log.memory.isOpen) await log.opened()
     for (let n = this.#stored.length - 1; n >= 0; n--) if (isMeant(meant, this.#stored[n]!)) this.#stored.splice(n, 1)
-    const { seqs, n } = await cancelRows(this.own!, log.isOnServer ? 'postgres' : 'sqlite', meant)
+    const caused =
+      isTree(meant) && !log.isOnServer ? await findCaused(this.own!, meant.id, () => nextTurn(log.clock)) : []
+    const { seqs, n } = await cancelRows(this.own!, log.isOnServer ? 'postgres' : 'sqlite', meant, caused)
     this.#hasCancelled ||= n > 0
     return taken + seqs.length
   }

@@ -13,12 +13,18 @@ const PLANNED = new Set(['SELECT', 'WITH', 'VALUES', 'INSERT', 'REPLACE', 'UPDAT
 /** Rows of a table without row ids are counted up to here. */
 const MAX_COUNTED = MAX_STEPS + 1
 
+/** The table of an index that is made: such a statement has no plan. */
+const NEW_INDEX = /^\s*CREATE\s+(?:UNIQUE\s+)?INDEX\b.*?\sON\s+"?(\w+)/is
+/** Each row of its table is read, sorted and written. */
+const STEPS_OF_INDEX = 10
+
 /** Says of one statement whether it may run for longer than a lane should stand still. */
 export class Weigher {
   readonly #database: Database.Database
   readonly #sql: string
   readonly #shape: SqlShape
   readonly #isPlanned: boolean
+  readonly #indexed: string | undefined
   /** Values do not change the plan. */
   readonly #nulls: Record<number, null> = {}
   #weight: PlanWeight | null = null
@@ -29,6 +35,7 @@ export class Weigher {
     this.#sql = sql
     this.#shape = shape
     this.#isPlanned = PLANNED.has(shape.command)
+    this.#indexed = shape.command === 'CREATE' ? NEW_INDEX.exec(sql)?.[1] : undefined
     for (let n = 1; n <= shape.parameterCount; n++) this.#nulls[n] = null
   }
 
@@ -36,6 +43,7 @@ export class Weigher {
     const { matchesPatterns, hasHeavyLiteral, hasLimit } = this.#shape
     if (matchesPatterns && (hasHeavyLiteral || params.some(isHeavyPattern))) return true
     if (!this.#isPlanned) return false
+    if (this.#indexed !== undefined) return STEPS_OF_INDEX * (this.#rowsOf(this.#indexed) ?? 0) > MAX_STEPS
     if (this.#weight === null || (this.#weight.scans && performance.now() - this.#weighedMs > BELIEVED_MS))
       this.#weigh()
     const { steps, loops } = this.#weight!

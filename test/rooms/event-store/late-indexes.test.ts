@@ -5,11 +5,13 @@ import pg from 'pg'
 import type { Settings } from '../../../src/core/config/schema.ts'
 import { SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
 import { EventIndex } from '../../../src/primary/event-store/event-index.ts'
+import { findCaused } from '../../../src/runtime/event-store/caused-rows.ts'
 import { prepareTables } from '../../../src/runtime/event-store/tables.ts'
+import type SqliteDb from '../../../src/tools/sqlite/index.ts'
 import { pgBouncerServer } from '../../support/servers/pgbouncer.ts'
 import { postgresServer } from '../../support/servers/postgres.ts'
 import { until } from '../../support/until.ts'
-import { postgresDb, type ServerAccess } from '../db/fixture.ts'
+import { createDb, postgresDb, type ServerAccess } from '../db/fixture.ts'
 
 const MANY = 300_000
 const FEW = 1000
@@ -102,4 +104,62 @@ test('behind a pooler that keeps no sessions an index is made as well', async (t
   if (pooler === null) return
   store.process({ rdbPooler: 'transaction' }, pooler).index.want()
   await store.isMade(['heddle_delivery_event'])
+})
+
+const id = (n: number): string => `evt_${String(n).padStart(32, '0')}`
+
+/** @param lineageOf the events above a row */
+async function fileWithRows(t: TestContext, rows: number, lineageOf: string) {
+  /** Statements that were sent to a process for heavy statements. */
+  const heavy: string[] = []
+  const db: SqliteDb = await createDb(t, {
+    primary: () =>
+      ({
+        serve: (method: string, orders: readonly unknown[]) => {
+          heavy.push((orders[0] as { sql?: string }).sql ?? '')
+          return db.serve(method, orders)
+        },
+      }) as unknown as SqliteDb,
+  })
+  await prepareTables(db, true)
+  await db.execute(
+    `WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ${rows})
+     INSERT INTO heddle_delivery (grp, thread, event_id, event, envelope, payload)
+     SELECT 1, 0, 'evt_' || printf('%032d', n), 'e', '["' || ${lineageOf} || '",null,"","a.B",1,"id"]', '{"id":"' || n || '"}' FROM n`,
+  )
+  heavy.length = 0
+  return { db, heavy }
+}
+
+test('SQLite: the indexes of a long table are made in a process of their own', async (t) => {
+  const { db, heavy } = await fileWithRows(t, 110_000, "'no parent'")
+  const made = (name: string) => heavy.some((sql) => sql.includes(`INDEX IF NOT EXISTS ${name} `))
+  // As a file of an earlier release.
+  await db.execute('DROP INDEX heddle_delivery_share')
+  await prepareTables(db, true)
+  assert.ok(made('heddle_delivery_share'))
+  await new EventIndex(() => db, SYSTEM_CLOCK).want()
+  assert.ok(made('heddle_delivery_event'))
+  assert.equal((await db.query("SELECT 1 FROM sqlite_master WHERE name = 'heddle_delivery_event'")).length, 1)
+})
+
+test('SQLite: what an event has caused is found a page at a time, wherever it stands above a row', async (t) => {
+  const above = (n: string) => `printf('evt_%032d', ${n})`
+  // Of each ten: the parent, the one above it, the sixteenth above, none.
+  const sixteen = Array.from({ length: 15 }, (_, k) => above(`900000 + ${k}`)).join(" || ' ' || ")
+  const { db, heavy } = await fileWithRows(
+    t,
+    5000,
+    `CASE n % 10 WHEN 1 THEN ${above('77')} WHEN 2 THEN ${above('5')} || ' ' || ${above('77')}
+      WHEN 3 THEN ${sixteen} || ' ' || ${above('77')} ELSE ${above('5')} END`,
+  )
+  let pauses = 0
+  const found = await findCaused(db, id(77), async () => void pauses++)
+  assert.deepEqual(
+    found,
+    Array.from({ length: 5000 }, (_, n) => n + 1).filter((n) => [1, 2, 3].includes(n % 10)),
+  )
+  assert.equal(pauses, 3)
+  assert.deepEqual(await findCaused(db, 'evt_', async () => {}), [])
+  assert.deepEqual(heavy, [])
 })
