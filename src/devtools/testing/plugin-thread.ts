@@ -101,7 +101,7 @@ export class PluginThread implements Timed {
       clock: SYSTEM_CLOCK,
       database: () => (tables === undefined ? null : database()),
       isOpening: () => false,
-      index: new EventIndex(() => database()!, SYSTEM_CLOCK),
+      index: new EventIndex(() => database()!, SYSTEM_CLOCK, SYSTEM_CHANCE),
       cancels: () => null,
     })
     this.#jobs = new Jobs({

@@ -20,7 +20,7 @@ export class Durable {
 
   constructor(options: Omit<EventStoreOptions, 'index' | 'reported'>) {
     const { hub, log } = options
-    this.#index = new EventIndex(() => log.database, log.clock)
+    this.#index = new EventIndex(() => log.database, log.clock, log.chance)
     this.#options = { ...options, index: this.#index, reported: (ids) => this.followed.rang(ids) }
     this.followed = new FollowedEvents({
       hub,

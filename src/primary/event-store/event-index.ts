@@ -1,6 +1,5 @@
 // The indexes of stored events by their id, and by the events that have caused them.
-import { randomUUID } from 'node:crypto'
-import { type Clock, pause } from '../../core/schedule/clock.ts'
+import { type Chance, type Clock, pause } from '../../core/schedule/clock.ts'
 import { CAUSED_INDEX } from '../../runtime/event-store/caused-rows.ts'
 import { CLOCK_MS, type StoreDatabase } from '../../runtime/event-store/database.ts'
 
@@ -38,12 +37,13 @@ const MADE_ELSEWHERE_MS = 1000
 export class EventIndex {
   readonly #database: () => StoreDatabase
   readonly #clock: Clock
-  readonly #holder = randomUUID()
+  readonly #holder: string
   /** After a failure the next request tries again. */
   readonly #making = new Map<Index, Promise<void>>()
   #last: Promise<void> = Promise.resolve()
 
-  constructor(database: () => StoreDatabase, clock: Clock) {
+  constructor(database: () => StoreDatabase, clock: Clock, chance: Chance) {
+    this.#holder = chance.id()
     this.#database = database
     this.#clock = clock
   }

@@ -203,6 +203,7 @@ export class EventStore {
       clock,
       database: () => log.database,
       index: options.index,
+      onTaken: () => this.reader.looksAgain(),
       members,
     })
     this.pauses = new StoredPauses({ hub, hand, reader, groups, database: () => log.database, members })
@@ -581,6 +582,7 @@ export class EventStore {
   /** A row that waits has got another due time, milliseconds since the epoch, or another share. @param dueMs 0: now */
   moved(event: string, dueMs: number): void {
     this.#members?.ring(event, dueMs)
+    this.reader.looksAgain()
     if (dueMs > 0) this.#due.add(dueMs)
     else this.reader.rang(event)
   }
@@ -607,6 +609,7 @@ export class EventStore {
       if (!(await buryRow(this.#store.database, log, seq, fault))) return
       report('WARNING', `A row of heddle_delivery was quarantined as a dead letter (seq ${seq}): ${fault}`)
       this.#rows.add(-1)
+      this.reader.looksAgain()
     } catch (error) {
       report(
         'WARNING',

@@ -185,6 +185,7 @@ export class Reader {
     if (cursor === undefined) return
     cursor.after = 0
     cursor.version++
+    cursor.turns?.forgetVain()
     this.#news(cursor)
   }
 
@@ -227,12 +228,19 @@ export class Reader {
     const cursor = this.#cursors.get(group)
     if (cursor === undefined) return
     if (cursor.state === 'full') cursor.state = 'behind'
+    cursor.turns?.forgetVain()
     this.#news(cursor)
   }
 
   /** A thread is gone: its last commits are unknown. */
   rangAll(): void {
+    this.looksAgain()
     for (const cursor of this.#cursors.values()) this.#news(cursor)
+  }
+
+  /** Rows were deleted, or have got other shares: others of their keys may be next. */
+  looksAgain(): void {
+    for (const { turns } of this.#cursors.values()) turns?.forgetVain()
   }
 
   #ready(cursor: Cursor): void {
@@ -658,6 +666,7 @@ export class Reader {
     if (isByTurns(cursor)) {
       cursor.lower(name, place)
       cursor.turns.leftOut()
+      cursor.turns.forgetVain()
       if (share !== '') return this.mayGoOn(group, share)
       if (name !== null) {
         cursor.turns.keyMayGoOn(name)
@@ -693,6 +702,7 @@ export class Reader {
       cursor.lower(name, place)
       cursor.after = Math.min(cursor.after, place - 1)
       cursor.version++
+      cursor.turns.forgetVain()
       return this.#news(cursor)
     }
     const key = name === null ? undefined : cursor.keys.get(name)

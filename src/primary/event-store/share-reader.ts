@@ -58,7 +58,9 @@ export class ShareReader {
       ? { shares: await store.nextShares(group.id, turns.after, SHARES_MAX), after: undefined }
       : turns.takeNamed()
     const pageRows = Math.min(room, this.#parts.pageRows)
-    const asks = turns.asks(shares, room, pageRows, roomOf, after)
+    const { after: decided } = cursor
+    const { forgotten } = turns
+    const asks = turns.asks(shares, room, pageRows, roomOf, this.#parts.clock.steadyMs(), after)
     const page = asks.length === 0 ? [] : await read(() => store.readShares(group.id, asks))
     const beforePage = given()
     const { unread, suspect, buried } = this.#takeShared(cursor, page)
@@ -67,21 +69,29 @@ export class ShareReader {
     else for (const share of unread) turns.mayGoOn(share)
     if (suspect !== null) tryAlone(cursor, suspect)
     const found = new Set(page.map((row) => (isMalformed(row) ? '' : row.event.shares)))
-    if (suspect === null) for (const ask of asks) if (!found.has(ask.share)) await this.#pass(cursor, turns, ask)
+    if (suspect === null)
+      for (const ask of asks)
+        if (!found.has(ask.share))
+          await this.#pass(cursor, turns, ask, () => (forgotten === turns.forgotten ? decided : 0))
     return given() - before
   }
 
-  /** None of the rows that were looked at may be read: those behind may. */
-  async #pass(cursor: Cursor, turns: Turns, ask: ShareAsk): Promise<void> {
+  /** None of the rows that were looked at may be read: those behind may. @param decided see `Turns.passed` */
+  async #pass(cursor: Cursor, turns: Turns, ask: ShareAsk, decided: () => number): Promise<void> {
     const { store, clock } = this.#parts
     const { share } = ask
-    if (ask.after === 0 && !turns.mayPass(share, clock.steadyMs())) {
+    // Nothing was read in order yet: it is not known up to where all rows were there.
+    if (decided() === 0 && !turns.isUnsharedRead) {
+      turns.leftOut()
+      return turns.mayGoOn(share)
+    }
+    if (!turns.mayPass(share, clock.steadyMs())) {
       if (turns.passesLater.size === 0) this.#passLater(cursor, turns)
       turns.passesLater.add(share)
       return
     }
     const upTo = await store.passShare(cursor.group.id, ask)
-    if (upTo > 0 || ask.after > 0) turns.passed(share, upTo, clock.steadyMs())
+    turns.passed(ask, upTo, decided(), clock.steadyMs())
   }
 
   #passLater(cursor: Cursor, turns: Turns): void {
@@ -105,6 +115,7 @@ export class ShareReader {
         // It is asked for when there is room.
         if (share !== '' && roomOf(share) <= 0) {
           turns.leftOut()
+          turns.forgetVain(share)
           turns.mayGoOn(share)
         } else if (cursor.state !== 'behind') turns.keyMayGoOn(key)
         else {

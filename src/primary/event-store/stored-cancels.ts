@@ -36,6 +36,8 @@ export interface StoredCancelsParts {
   clock: Clock
   database: () => StoreDatabase
   index: EventIndex
+  /** Rows are gone. */
+  onTaken: () => void
   /** Null on SQLite. */
   members: { readonly doorbell: Doorbell; readonly size: number } | null
 }
@@ -103,7 +105,8 @@ export class StoredCancels {
   }
 
   #note(what: CancelTarget, lastSeq: number): void {
-    const { clock, hub, index } = this.#parts
+    const { clock, hub, index, onTaken } = this.#parts
+    onTaken()
     if (typeof what === 'string') void index.want()
     if (!isTree(what)) return void this.#cancels.add(what, lastSeq, clock.steadyMs())
     void index.want()

@@ -24,6 +24,11 @@ export interface ShareAsk {
 /** All rows of a share are looked at as often, milliseconds, if none of the first may be read. */
 export const PASS_EVERY_MS = 1000
 
+/** So long it is remembered: another process may have deleted a row that others of its key were behind, milliseconds. */
+const VAIN_MS = 60_000
+/** Shares of which it is remembered: with more all are looked at again. */
+const VAIN_MAX = 10_000
+
 /** Rows of a share that this process has. */
 interface InHand {
   /** In the hub. */
@@ -71,6 +76,15 @@ export class Turns {
   readonly #keyed = new Map<number, string>()
   /** When all rows of a share were looked at in vain, by the steady clock. */
   readonly #inVain = new Map<string, number>()
+  /**
+   * By share: none of its rows up to a place may be read, as was seen at a time by the steady clock. What is next of a key is read by the key, and what
+   * comes back is told.
+   */
+  readonly #vain = new Map<string, { upTo: number; atMs: number }>()
+  /** Shares whose rows are being looked at, one window after another. */
+  readonly #passing = new Set<string>()
+  /** How often some were forgotten: what was read before does not say so of them. */
+  #forgotten = 0
   /** Shares whose rows are looked at again later. */
   readonly passesLater = new Set<string>()
   /** Pages of rounds, and of shares that were known by name. */
@@ -104,6 +118,8 @@ export class Turns {
     this.#keys.clear()
     this.#named.clear()
     this.#inVain.clear()
+    this.#passing.clear()
+    this.forgetVain()
     return keys
   }
 
@@ -126,6 +142,25 @@ export class Turns {
   /** A share may go on. */
   mayGoOn(share: string): void {
     if (!this.isInOrder) this.#named.set(share, 0)
+  }
+
+  /** Rows that were looked at in vain may be read. @param share default: of all shares */
+  forgetVain(share?: string): void {
+    this.#forgotten++
+    if (share === undefined) this.#vain.clear()
+    else this.#vain.delete(share)
+  }
+
+  #vainOf(share: string, nowMs: number): number {
+    const vain = this.#vain.get(share)
+    if (vain === undefined) return 0
+    if (nowMs - vain.atMs <= VAIN_MS) return vain.upTo
+    this.#vain.delete(share)
+    return 0
+  }
+
+  get forgotten(): number {
+    return this.#forgotten
   }
 
   /** The next row of a key may be read. */
@@ -152,6 +187,7 @@ export class Turns {
    * @param shares by priority
    * @param room of the group
    * @param roomOf how many rows of a share may be in the hub
+   * @param nowMs by the steady clock
    * @param after the places behind which they are read; default: from their first rows
    * @returns what is to be read of them, in this order
    */
@@ -160,6 +196,7 @@ export class Turns {
     room: number,
     pageRows: number,
     roomOf: (share: string) => number,
+    nowMs: number,
     after?: ReadonlyMap<string, number>,
   ): ShareAsk[] {
     const byPriority = shares.map((all) => {
@@ -175,7 +212,7 @@ export class Turns {
       return free.map(({ share, left, rows }) => ({
         share,
         limit: Math.min(each, left),
-        after: after?.get(share) ?? 0,
+        after: Math.max(after?.get(share) ?? 0, this.#vainOf(share, nowMs)),
         inHand: [...rows],
       }))
     })
@@ -215,15 +252,30 @@ export class Turns {
     else if (this.state === 'turning' && this.#hasTurned.every(Boolean)) this.state = 'read'
   }
 
-  /** None of its rows up to a place may be read; 0: nor any behind. */
-  passed(share: string, upTo: number, nowMs: number): void {
-    if (upTo > 0) this.leftOut()
-    if (upTo === 0) this.#inVain.set(share, nowMs)
-    else if (this.#named.get(share) !== 0) this.#named.set(share, upTo)
+  /**
+   * None of its rows between two places may be read.
+   * @param upTo 0: nor any behind
+   * @param decided no row can appear up to this place; 0: rows have come back meanwhile
+   */
+  passed({ share, after }: ShareAsk, upTo: number, decided: number, nowMs: number): void {
+    const vain = this.#vain.get(share) ?? { upTo: 0, atMs: nowMs }
+    const known = Math.min(upTo === 0 ? decided : upTo, decided)
+    if (after <= vain.upTo && known > vain.upTo) {
+      if (this.#vain.size >= VAIN_MAX) this.#vain.clear()
+      this.#vain.set(share, { ...vain, upTo: known })
+    }
+    if (upTo === 0) {
+      if (this.#passing.delete(share)) this.#inVain.set(share, nowMs)
+      return
+    }
+    this.leftOut()
+    this.#passing.add(share)
+    if (this.#named.get(share) !== 0) this.#named.set(share, upTo)
   }
 
   /** False if all rows of a share have just been looked at in vain. */
   mayPass(share: string, nowMs: number): boolean {
+    if (this.#passing.has(share)) return true
     const lastMs = this.#inVain.get(share)
     if (lastMs !== undefined && nowMs - lastMs < PASS_EVERY_MS) return false
     this.#inVain.delete(share)
@@ -254,6 +306,7 @@ export class Turns {
 
   /** The hub has not taken it: it is read with the next news. */
   refused(share: string, seq: number): void {
+    this.forgetVain(share)
     this.#keyed.delete(seq)
     const inHand = this.#shares.get(share)
     if (inHand === undefined) return

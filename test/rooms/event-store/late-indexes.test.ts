@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import type { Settings } from '../../../src/core/config/schema.ts'
-import { SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
+import { SYSTEM_CHANCE, SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
 import { EventIndex } from '../../../src/primary/event-store/event-index.ts'
 import { findCaused } from '../../../src/runtime/event-store/caused-rows.ts'
 import { prepareTables } from '../../../src/runtime/event-store/tables.ts'
@@ -28,7 +28,7 @@ async function serverWithRows(t: TestContext, rows = FEW) {
   const database = await server.createDatabase()
   const process = (settings: Partial<Settings> = {}, access: ServerAccess = server) => {
     const db = postgresDb(t, access, database, { thread: { kind: 'primary' }, settings })
-    return { db, index: new EventIndex(() => db, SYSTEM_CLOCK) }
+    return { db, index: new EventIndex(() => db, SYSTEM_CLOCK, SYSTEM_CHANCE) }
   }
   const { host, port, user, password } = server
   const client = new pg.Client({ host, port, user, password, database })
@@ -138,7 +138,7 @@ test('SQLite: the indexes of a long table are made in a process of their own', a
   await db.execute('DROP INDEX heddle_delivery_share')
   await prepareTables(db, true)
   assert.ok(made('heddle_delivery_share'))
-  await new EventIndex(() => db, SYSTEM_CLOCK).want()
+  await new EventIndex(() => db, SYSTEM_CLOCK, SYSTEM_CHANCE).want()
   assert.ok(made('heddle_delivery_event'))
   assert.equal((await db.query("SELECT 1 FROM sqlite_master WHERE name = 'heddle_delivery_event'")).length, 1)
 })

@@ -379,8 +379,8 @@ export const SHARED_PLANTED: readonly Planted[] = [
   {
     what: 'late rows are looked for among those without a share',
     file: 'reader.ts',
-    text: '      cursor.version++\n      return this.#news(cursor)\n',
-    instead: '      cursor.version++\n      cursor.isUnsharedRead = false\n      return this.#ready(cursor)\n',
+    text: '      cursor.turns.forgetVain()\n      return this.#news(cursor)\n',
+    instead: '      cursor.isUnsharedRead = false\n      return this.#ready(cursor)\n',
   },
   {
     what: 'other processes do not hear of a pause',

@@ -21,6 +21,8 @@ interface Row {
 class Rows implements DeliveryStore {
   rows: Row[] = []
   readonly parked = new Set<string>()
+  /** Rows that were looked at for shares. */
+  looked = 0
   #seq = 0
 
   add(share: string, key: string | null = null): void {
@@ -79,6 +81,7 @@ class Rows implements DeliveryStore {
       const window = this.rows
         .filter((row) => row.share === share && row.seq > after && !inHand.includes(row.seq))
         .slice(0, 16)
+      this.looked += window.length
       return window
         .filter((row) => this.#isHead(row))
         .slice(0, limit)
@@ -294,6 +297,34 @@ test('rows behind many of a blocked key are found', async () => {
   hub.reader.end()
 })
 
+test('many rows of a blocked key are looked at once, and not again with each event', async () => {
+  const store = new Rows()
+  store.add(USED_UP)
+  for (let n = 0; n < 400; n++) store.add('1["a"]', 'blocked')
+  store.parked.add('blocked')
+  const hub = start(store, roomOf)
+  await turn()
+  assert.ok(store.looked >= 400, `${store.looked} looked at`)
+  store.looked = 0
+  for (let n = 0; n < 20; n++) {
+    store.add('1["b"]')
+    store.add('1["a"]')
+    hub.reader.rang('some')
+    await turn()
+    while (hub.inHub.length > 0) hub.end(0)
+    while (hub.settling.length > 0) hub.settle()
+    await turn()
+  }
+  assert.equal(hub.given.length, 40)
+  assert.ok(store.looked <= 200, `${store.looked} looked at again`)
+  // One that comes back among them is read.
+  store.parked.delete('blocked')
+  hub.reader.late(1, 2, 'blocked')
+  await turn()
+  assert.equal(hub.given.at(-1), 2)
+  hub.reader.end()
+})
+
 test('a key is read when its dead letter no longer blocks it, while shares take turns', async () => {
   const store = new Rows()
   store.add(USED_UP)
@@ -416,9 +447,9 @@ test('each priority goes first in some of the pages of a round', () => {
   const firsts = new Set<string>()
   for (let n = 0; n < 16; n++) {
     turns.turns()
-    firsts.add(turns.asks(shares, 1, 1, () => 1)[0]!.share)
+    firsts.add(turns.asks(shares, 1, 1, () => 1, 0)[0]!.share)
     turns.mayGoOn('1["other"]')
-    turns.asks(turns.takeNamed().shares, 1, 1, () => 1)
+    turns.asks(turns.takeNamed().shares, 1, 1, () => 1, 0)
   }
   assert.deepEqual([...firsts].sort(), ['0?', '1?', '2?'])
 })
