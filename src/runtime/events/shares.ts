@@ -75,6 +75,8 @@ function checked(value: unknown): string | number | boolean | null {
   if (value === undefined || value === null) return null
   if (typeof value === 'boolean' || (typeof value === 'number' && Number.isFinite(value))) return value
   if (typeof value === 'string' && value.length <= VALUE_MAX_LENGTH) return value
+  // Nobody awaits it: if it rejected, the thread would end.
+  if (value instanceof Promise) value.catch(() => {})
   throw new Error(`it returned ${typeof value === 'string' ? `${value.length} characters` : typeof value}`)
 }
 

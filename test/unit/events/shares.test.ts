@@ -50,6 +50,16 @@ for (const [what, value] of [
     assert.match(faults[0]!, /^g: it returned/)
   })
 
+test('a promise is nobody, and if it rejects, that ends no thread', async () => {
+  const functions = [() => Promise.reject(new Error('no tenant')) as never]
+  const faults: string[] = []
+  const shares = sharesFor([{ group: 'g', functions }], '1', '{}', (_, fault) => faults.push(fault))
+  assert.equal(shareIn(shares, 'g'), '1?')
+  assert.deepEqual(faults, ['it returned object'])
+  // A rejection that nobody has looked at by then fails the test.
+  await new Promise(setImmediate)
+})
+
 test('more than an event can carry is nobody', () => {
   const faults: string[] = []
   const many = Array.from({ length: 200 }, (_, n) => ({ group: `group${n}`, functions: [() => '\u0001'.repeat(200)] }))
