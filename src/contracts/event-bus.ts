@@ -318,7 +318,7 @@ export interface EventBus {
   /**
    * Tells how it stands with an event, each time that changes, until it has ended for all subscribers; in any thread and process. Returned by a route, it
    * is a stream of server-sent events that goes on where it was after a reconnect (`Last-Event-ID`).
-   * @throws EVENT_OPTIONS_INVALID; in the iteration EVENT_UNKNOWN if nothing is known of the event, EVENT_BUS_UNAVAILABLE
+   * @throws EVENT_OPTIONS_INVALID; in the iteration EVENT_UNKNOWN if nothing is known of the event, or its id is none, EVENT_BUS_UNAVAILABLE
    */
   follow(id: string, options?: FollowOptions): AsyncIterable<FollowedEvent>
   /** All subscribers and what waits for them. Looked up at most once a second. */

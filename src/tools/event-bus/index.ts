@@ -23,6 +23,7 @@ import {
   checkDeliveryPage,
   checkEventId,
   checkEventName,
+  checkFollowed,
   checkFollowOptions,
   checkFunction,
   checkLetterFilter,
@@ -228,7 +229,7 @@ export default class EventBusTool implements Tool {
         return bus.subscribe({ owner, event, handler: handler as Subscriber, ...checked })
       },
       cancel: async (what, options) => hub.cancel(checkCancel(what, options)),
-      follow: (id, options) => bus.follow(checkEventId('follow', id), checkFollowOptions(options)),
+      follow: (id, options) => bus.follow(checkFollowed(id), checkFollowOptions(options)),
       queues: async () => hub.queues(),
       getDeliveries: async (page) => hub.deliveries(checkDeliveryPage(page)),
       pause: async (event, subscriber) => pauseOf(hub, event, subscriber, true),

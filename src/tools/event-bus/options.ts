@@ -33,6 +33,8 @@ const MAX_SUBSCRIBER_CHARS = 500
 const DELIVERY_STATES = ['waiting', 'running', 'later', 'retrying', 'blocked'] as const
 const MAX_REPLAYED = 10_000
 const EVENT_ID = /^evt_[0-9a-f]{32}$/
+/** Nobody publishes it: its time is the year 1970. */
+const NO_EVENT = `evt_${'0'.repeat(32)}`
 /** A group, and a place or a time with a number; or an event in memory. */
 const PAGE_END = /^(?:\d{1,16}(?:\.\d{1,16}){1,2}|m(?:evt_[0-9a-f]{32})?)$/
 const LETTER_ID = /^dl_[0-9a-f-]{1,64}$/
@@ -123,6 +125,12 @@ export function checkEventId(what: string, id: unknown): string {
   throw invalid(`${what} takes the id of an event`, id)
 }
 
+/** A text that is no id is often from the address of a request: nothing is known of it. */
+export function checkFollowed(id: unknown): string {
+  if (typeof id === 'string') return EVENT_ID.test(id) ? id : NO_EVENT
+  throw invalid('follow takes the id of an event', id)
+}
+
 /** @returns null: all of the event */
 export function checkSubscriber(subscriber: unknown): string | null {
   if (subscriber === undefined) return null
@@ -141,8 +149,11 @@ export function checkDeliveryPage(page: unknown): DeliveryPageOptions {
   if (state !== undefined && !DELIVERY_STATES.includes(state))
     throw invalid(`state must be one of ${DELIVERY_STATES.join(', ')}`, state)
   if (id !== undefined && !EVENT_ID.test(id)) throw invalid('id must be the id of an event', id)
-  const isText = typeof search === 'string' && search.length >= 1 && search.length <= MAX_SEARCH_CHARS
-  if (search !== undefined && !isText) throw invalid(`search must be 1 to ${MAX_SEARCH_CHARS} characters`, search)
+  // JSON has no NUL, and PostgreSQL takes none.
+  const isText =
+    typeof search === 'string' && search.length >= 1 && search.length <= MAX_SEARCH_CHARS && !search.includes('\0')
+  if (search !== undefined && !isText)
+    throw invalid(`search must be 1 to ${MAX_SEARCH_CHARS} characters, and no NUL`, search)
   if (payloads !== undefined && typeof payloads !== 'boolean') throw invalid('payloads must be true or false', payloads)
   checkRange('limit', limit, 1, MAX_DELIVERIES)
   if (after !== undefined && !(typeof after === 'string' && PAGE_END.test(after)))

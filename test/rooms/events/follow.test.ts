@@ -143,7 +143,10 @@ for (const [where, startOf] of STORES) {
     const never = `evt_${'0'.repeat(32)}`
     assert.deepEqual(await items(never), { code: 'EVENT_UNKNOWN' })
     assert.equal((await heddle.json(`/follow/${never}`)).status, 404)
-    assert.deepEqual(await items('nonsense'), { code: 'EVENT_OPTIONS_INVALID' })
+    assert.deepEqual(await items('nonsense'), { code: 'EVENT_UNKNOWN' })
+    // A text without an end, and one that PostgreSQL does not take.
+    for (const id of ['nonsense', 'x'.repeat(2000), 'a%00b'])
+      assert.equal((await heddle.json(`/follow/${id}`)).status, id.includes('%') ? 400 : 404)
     const wrong = (await items(await publish(heddle, 'wrong.wanted', {}))).items
     assert.deepEqual(wrong.at(-1).result, [
       ...Array(4).fill('EVENT_OPTIONS_INVALID'),

@@ -53,6 +53,7 @@ test('queues are shown, listed, paused, and single deliveries run or taken back,
     [`${PATH}?limit=501`, 422, /limit must be a whole number from 1 to 500, got 501/],
     [`${PATH}?state=any`, 422, /state must be one of waiting, running, later, retrying, blocked, got "any"/],
     [`${PATH}?after=x`, 422, /after must be `next` of a page, got "x"/],
+    [`${PATH}?search=a%00b`, 422, /search must be 1 to 1000 characters, and no NUL/],
     [`${PATH}?id=7`, 422, /id must be the id of an event, got "7"/],
   ] as const) {
     const refused = await heddle.json(path)
