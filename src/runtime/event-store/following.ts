@@ -18,6 +18,12 @@ export interface FollowingParts {
   database: () => Queryable | null
 }
 
+/** Chunks of one read at most, and of the first one. */
+const PAGE_CHUNKS = 100
+const FIRST_CHUNKS = 4
+/** Characters of one read, estimated from the one before: a follower that never reads keeps them. */
+const PAGE_CHARACTERS = 1 << 18
+
 /** At the end of the `id` of the last item of all. */
 const END = '!'
 /** A comment: whoever stands between sees that the connection is in use. */
@@ -130,8 +136,9 @@ export class Following implements AsyncIterable<FollowedEvent>, EventStreamSourc
     cursor: Map<string, number>,
   ): AsyncGenerator<{ chunk: unknown; missed?: number }, void, undefined> {
     const db = this.#parts.database()
+    let limit = FIRST_CHUNKS
     for (let after = cursor.get(subscriber) ?? 0; after < lastN && db !== null; ) {
-      const page = await readChunks(db, this.#id, subscriber, after)
+      const page = await readChunks(db, this.#id, subscriber, after, limit)
       for (const { n, chunk } of page) {
         // It may be of the next run, of which the next state tells.
         if (n > lastN) return
@@ -142,6 +149,8 @@ export class Following implements AsyncIterable<FollowedEvent>, EventStreamSourc
       }
       // The rest is not kept any more: the next chunk says how many were missed.
       if (page.length === 0) return
+      const characters = page.reduce((sum, { chunk }) => sum + chunk.length, 0) / page.length
+      limit = Math.max(1, Math.min(PAGE_CHUNKS, Math.floor(PAGE_CHARACTERS / characters)))
     }
   }
 }

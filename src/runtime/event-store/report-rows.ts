@@ -119,19 +119,17 @@ export async function writeChunks(
     await tx.execute('DELETE FROM heddle_chunk WHERE event_id = $1 AND grp = $2 AND n < $3', [eventId, group, keptFrom])
 }
 
-/** Chunks of one read. */
-const PAGE = 100
-
 /** The next chunks behind a number. */
 export async function readChunks(
   from: Queryable,
   eventId: string,
   group: string,
   after: number,
+  limit: number,
 ): Promise<{ n: number; chunk: string }[]> {
   const rows = await from.query<{ n: number; chunk: string }>(
-    `SELECT n, chunk FROM heddle_chunk WHERE event_id = $1 AND grp = $2 AND n > $3 ORDER BY n LIMIT ${PAGE}`,
-    [eventId, group, after],
+    `SELECT n, chunk FROM heddle_chunk WHERE event_id = $1 AND grp = $2 AND n > $3 ORDER BY n LIMIT +$4`,
+    [eventId, group, after, limit],
   )
   return rows.map(({ n, chunk }) => ({ n: Number(n), chunk }))
 }
