@@ -6,6 +6,7 @@ import { envelopeOf, keyColumnOf, keyIn, shareSql } from '../../runtime/event-st
 import { arrayOf, deleteRowsOf } from '../../runtime/event-store/server-changes.ts'
 import { unassignedOf } from '../../runtime/event-store/server-rows.ts'
 import { IS_DRAWING, MEMBER_THREADS, SLOTS, slotOf } from '../../runtime/event-store/server-tables.ts'
+import { IS_READY_OF_SHARE } from '../../runtime/event-store/store-tables.ts'
 import { deleteReplaced, IF_ALONE, UNIQUE_OF_GROUP } from '../../runtime/event-store/unique-rows.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { StoreMemory } from '../../transport/memory/store-memory.ts'
@@ -34,7 +35,7 @@ const KEY_IN_HAND = 64
 const KEY = `SELECT ${COLUMNS}, ${HAS_ASSIGNABLE} AS has_assignable FROM heddle_delivery
   WHERE grp = $1 AND key = $2 AND ${ORDER} > $3 AND due_ms = 0 AND slot = ANY($5::int[]) ORDER BY ${ORDER} LIMIT $4`
 const SHARES = `SELECT d.* FROM json_to_recordset($2::json) AS s (share text, "limit" integer, after bigint, in_hand bigint[]) CROSS JOIN LATERAL (
-  SELECT ${COLUMNS} FROM (SELECT * FROM heddle_delivery WHERE grp = $1 AND share = s.share AND due_ms = 0 AND ${ORDER} > s.after
+  SELECT ${COLUMNS} FROM (SELECT * FROM heddle_delivery WHERE grp = $1 AND share = s.share AND ${IS_READY_OF_SHARE} AND ${ORDER} > s.after
       AND seq <> ALL (s.in_hand) ORDER BY ${ORDER} LIMIT ${SHARE_WINDOW}) AS heddle_delivery
     WHERE slot = ANY($3::int[]) AND ${IS_HEAD} ORDER BY ${ORDER} LIMIT s."limit") AS d`
 const FIRST_OF_KEYS = `SELECT k.value AS key, (SELECT coalesce(share, '') FROM heddle_delivery WHERE grp = $1 AND key = k.value AND due_ms = 0 ORDER BY ${ORDER} LIMIT 1) AS share
@@ -42,8 +43,8 @@ const FIRST_OF_KEYS = `SELECT k.value AS key, (SELECT coalesce(share, '') FROM h
 /** As in `SqlStore`, for all priorities together. */
 const NEXT_SHARES = `SELECT p.n, f.share FROM (VALUES (0, $2::text, '1'), (1, $3::text, '2'), (2, $4::text, '3')) AS p (n, after, until) CROSS JOIN LATERAL (
   WITH RECURSIVE s (share) AS (
-    SELECT min(d.share) FROM heddle_delivery AS d WHERE d.grp = $1 AND d.share > p.after AND d.share < p.until AND d.due_ms = 0
-    UNION ALL SELECT (SELECT min(d.share) FROM heddle_delivery AS d WHERE d.grp = $1 AND d.share > s.share AND d.share < p.until AND d.due_ms = 0)
+    SELECT min(d.share) FROM heddle_delivery AS d WHERE d.grp = $1 AND d.share > p.after AND d.share < p.until AND d.${IS_READY_OF_SHARE}
+    UNION ALL SELECT (SELECT min(d.share) FROM heddle_delivery AS d WHERE d.grp = $1 AND d.share > s.share AND d.share < p.until AND d.${IS_READY_OF_SHARE})
       FROM s WHERE s.share IS NOT NULL)
   SELECT share FROM s WHERE share IS NOT NULL LIMIT $5) AS f`
 /** Rows behind the cursor that are not in hand, and the first of those that became visible late. */

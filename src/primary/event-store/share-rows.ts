@@ -1,6 +1,7 @@
 // Where shares take turns: which rows may be next, and which a process may have had in hand when it died.
 import type { Queryable } from '../../contracts/db.ts'
 import type { StoreDatabase } from '../../runtime/event-store/database.ts'
+import { IS_READY_OF_SHARE } from '../../runtime/event-store/store-tables.ts'
 
 /** The first row of its key, which no dead letter blocks. */
 export const IS_HEAD = `(key IS NULL OR (NOT EXISTS (SELECT 1 FROM heddle_delivery AS o WHERE o.grp = heddle_delivery.grp AND o.key = heddle_delivery.key
@@ -11,7 +12,7 @@ export const SHARE_WINDOW = 1024
 /** Maximum number of shares of one priority whose first rows are counted. */
 export const SHARES_COUNTED = 10_000
 
-const FIRST = `AND due_ms = 0 AND ${IS_HEAD} ORDER BY coalesce(place, seq)`
+const FIRST = `AND ${IS_READY_OF_SHARE} AND ${IS_HEAD} ORDER BY coalesce(place, seq)`
 /** The rows of $4 are counted already. */
 const RAISE: Record<StoreDatabase['dialect'], string> = {
   sqlite: `UPDATE heddle_delivery SET crashes = crashes + 1 WHERE seq IN (SELECT d.seq FROM json_each($2) AS k JOIN heddle_delivery AS d

@@ -3,6 +3,7 @@ import type { Queryable } from '../../contracts/db.ts'
 import { ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import { ALL_GROUPS, BROKER } from '../../runtime/event-store/delivery-rows.ts'
 import { envelopeOf, keyColumnOf, keyOf, shareSql, timestampOf } from '../../runtime/event-store/event-columns.ts'
+import { IS_READY_OF_SHARE } from '../../runtime/event-store/store-tables.ts'
 import { deleteReplaced, IF_ALONE, UNIQUE_OF_GROUP } from '../../runtime/event-store/unique-rows.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { StoreMemory } from '../../transport/memory/store-memory.ts'
@@ -20,13 +21,13 @@ const COLUMNS = `seq, coalesce(place, seq) AS place, thread, event_id AS id, eve
 const GROUP = `SELECT ${COLUMNS} FROM heddle_delivery WHERE grp = +$1 AND ${PLACE} > $2 AND ${PLACE} < ${LAST_PLACE} AND due_ms = 0 ORDER BY ${PLACE} LIMIT +$3`
 const UNSHARED_GROUP = GROUP.replace('AND due_ms = 0', `AND due_ms = 0 AND share IS NULL AND ${IS_HEAD}`)
 /** The first share between $2 and $3, exclusive, by the index alone. */
-const NEXT_SHARE = `SELECT share FROM heddle_delivery WHERE grp = +$1 AND share > $2 || '' AND share < $3 || '' AND due_ms = 0 ORDER BY share LIMIT 1`
+const NEXT_SHARE = `SELECT share FROM heddle_delivery WHERE grp = +$1 AND share > $2 || '' AND share < $3 || '' AND ${IS_READY_OF_SHARE} ORDER BY share LIMIT 1`
 /** The subquery keeps its order: SQLite does not merge it, because of its limit. */
-const SHARE = `SELECT ${COLUMNS} FROM (SELECT * FROM heddle_delivery WHERE grp = +$1 AND share = $2 || '' AND due_ms = 0 AND ${PLACE} > $3
+const SHARE = `SELECT ${COLUMNS} FROM (SELECT * FROM heddle_delivery WHERE grp = +$1 AND share = $2 || '' AND ${IS_READY_OF_SHARE} AND ${PLACE} > $3
     AND seq NOT IN (SELECT value FROM json_each($4)) ORDER BY ${PLACE} LIMIT ${SHARE_WINDOW}) AS heddle_delivery WHERE ${IS_HEAD} LIMIT +$5`
 const FIRST_OF_KEYS = `SELECT k.value AS key, (SELECT coalesce(share, '') FROM heddle_delivery WHERE grp = +$1 AND key = k.value AND due_ms = 0 ORDER BY ${PLACE} LIMIT 1) AS share
   FROM json_each($2) AS k`
-const PASS_SHARE = `SELECT ${PLACE} AS place FROM heddle_delivery WHERE grp = $1 AND share = $2 AND due_ms = 0 AND ${PLACE} > $3
+const PASS_SHARE = `SELECT ${PLACE} AS place FROM heddle_delivery WHERE grp = $1 AND share = $2 AND ${IS_READY_OF_SHARE} AND ${PLACE} > $3
   ORDER BY ${PLACE} LIMIT 1 OFFSET ${SHARE_WINDOW - 1}`
 const KEY = `SELECT ${COLUMNS} FROM heddle_delivery WHERE grp = +$1 AND key = $2 || '' AND ${PLACE} > $3 AND ${PLACE} < ${LAST_PLACE} AND due_ms = 0 ORDER BY ${PLACE} LIMIT +$4`
 

@@ -9,9 +9,13 @@ export const BLOCKING_DEAD_LETTERS = 'CREATE INDEX IF NOT EXISTS heddle_parked_l
 export const ALONE = '(uniq, (CASE WHEN grp < 0 THEN 0 ELSE grp END)) WHERE uniq IS NOT NULL'
 export const UNIQUE_ROWS = `CREATE UNIQUE INDEX IF NOT EXISTS heddle_delivery_unique ON heddle_delivery ${ALONE}`
 
+/**
+ * Of ready rows, in statements about shares. Not `due_ms = 0`: a server without statistics could not tell the index of shares from that of the order,
+ * by which each of these statements would read the whole group.
+ */
+export const IS_READY_OF_SHARE = 'due_ms < 1'
 /** Ready rows of those who take turns. */
-export const SHARED_ROWS =
-  'CREATE INDEX IF NOT EXISTS heddle_delivery_share ON heddle_delivery (grp, share, coalesce(place, seq)) WHERE share IS NOT NULL AND due_ms = 0'
+export const SHARED_ROWS = `CREATE INDEX IF NOT EXISTS heddle_delivery_shared ON heddle_delivery (grp, share, coalesce(place, seq)) WHERE share IS NOT NULL AND ${IS_READY_OF_SHARE}`
 /** For the list of queues: rows between two attempts, and dead letters of each subscriber. */
 export const RETRYING_ROWS =
   'CREATE INDEX IF NOT EXISTS heddle_delivery_retrying ON heddle_delivery (grp, due_ms, seq) WHERE due_ms > 0 AND attempt > 1'

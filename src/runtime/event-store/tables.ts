@@ -191,6 +191,8 @@ const NEW_COLUMNS = [
 ] as const
 
 async function addNewColumns(tx: Queryable, dialect: StoreDatabase['dialect']): Promise<void> {
+  // heddle_delivery_shared is there instead.
+  await tx.execute('DROP INDEX IF EXISTS heddle_delivery_share')
   for (const [table, column, type] of NEW_COLUMNS) {
     if (dialect === 'postgres') {
       await tx.execute(`ALTER TABLE IF EXISTS ${table} ADD COLUMN IF NOT EXISTS ${column} ${type}`)

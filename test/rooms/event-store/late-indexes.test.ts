@@ -135,9 +135,9 @@ test('SQLite: the indexes of a long table are made in a process of their own', a
   const { db, heavy } = await fileWithRows(t, 110_000, "'no parent'")
   const made = (name: string) => heavy.some((sql) => sql.includes(`INDEX IF NOT EXISTS ${name} `))
   // As a file of an earlier release.
-  await db.execute('DROP INDEX heddle_delivery_share')
+  await db.execute('DROP INDEX heddle_delivery_shared')
   await prepareTables(db, true)
-  assert.ok(made('heddle_delivery_share'))
+  assert.ok(made('heddle_delivery_shared'))
   await new EventIndex(() => db, SYSTEM_CLOCK, SYSTEM_CHANCE).want()
   assert.ok(made('heddle_delivery_event'))
   assert.equal((await db.query("SELECT 1 FROM sqlite_master WHERE name = 'heddle_delivery_event'")).length, 1)
