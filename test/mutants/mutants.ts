@@ -146,15 +146,15 @@ export const MUTANTS: readonly Mutant[] = [
   {
     what: 'an event that threads die of is tried for ever',
     file: 'src/primary/events/hub.ts',
-    from: '      delivery.deaths++\n',
+    from: '    delivery.deaths++\n',
     to: '',
     tests: ['events/hub-threads', 'events/quarantine'],
   },
   {
     what: 'deliveries that a thread had not begun are blamed for its death',
     file: 'src/primary/events/hub.ts',
-    from: 'if (blackBox === null || unread.has(delivery.id) ||',
-    to: 'if (blackBox === null ||',
+    from: 'if (unread.has(delivery.id)) this.#notBegun(delivery)\n      else if',
+    to: 'if',
     tests: ['events/hub-threads', 'events/quarantine'],
   },
   {

@@ -141,14 +141,14 @@ export const PLANTED: readonly Planted[] = [
   {
     what: 'what a dead lane never read is a suspect',
     file: 'hub.ts',
-    text: ' || unread.has(delivery.id) ||',
-    instead: ' ||',
+    text: 'if (unread.has(delivery.id)) this.#notBegun(delivery)\n      else if',
+    instead: 'if',
   },
   {
     what: 'a lane that was told to end has killed nothing, and yet its events are suspects',
     file: 'hub.ts',
-    text: 'if (blackBox === null || unread',
-    instead: 'if (unread',
+    text: 'else if (blackBox !== null && delivery',
+    instead: 'else if (delivery',
   },
   {
     what: 'what a lane had is forgotten when it dies',

@@ -266,6 +266,14 @@ export class Hand implements EventSource {
     this.#note(held, delivery, 0, 0)
   }
 
+  unbegun(delivery: Delivery): void {
+    const held = this.#held.get(delivery.event.seq)
+    // Another thread may have begun a broadcast.
+    if (held === undefined || held.isBegun === delivery.isBegun || held.cursor.group.kind !== 'group') return
+    held.isBegun = delivery.isBegun
+    this.#note(held, delivery, 0, 0)
+  }
+
   retrying(delivery: Delivery, dueMs: number, mayLeave: boolean): boolean {
     const held = this.#held.get(delivery.event.seq)
     if (held === undefined || held.cursor.group.kind !== 'group') return false

@@ -78,8 +78,10 @@ export interface EventSource {
    * @returns the event as it is now; null if it has gone, or waits for another time
    */
   begin?(delivery: Delivery): Promise<(EventFrame & { expiresMs: number }) | null>
-  /** A thread has it. `isBegun` says whether one had it before. */
+  /** A thread has it. */
   begun?(delivery: Delivery): void
+  /** Its thread has given it back, and has not begun it. */
+  unbegun?(delivery: Delivery): void
   /**
    * Called before the pause between two attempts.
    * @param dueMs time of the next attempt, milliseconds since the epoch
@@ -95,7 +97,7 @@ export interface EventSource {
   ended(delivery: Delivery, isDone: boolean): void
 }
 
-/** A delivery of an event that is watched has begun, or ended. */
+/** A delivery of an event that is watched has begun, was given back, or has ended. */
 export interface DeliveryChange {
   readonly id: string
   readonly subscriber: string
@@ -119,7 +121,7 @@ export interface Share {
   readonly dueMs: number
   /** Error of the previous attempt; empty before the first. */
   readonly error: string
-  /** True when a thread has had it: it no longer expires. */
+  /** True when a thread has begun it: it no longer expires. */
   readonly isBegun?: boolean
   /** Report of the last crash. */
   readonly blackBox?: BlackBox | null
@@ -170,7 +172,7 @@ export interface Delivery {
   blackBox: BlackBox | null
   /** Time of its first attempt here, milliseconds since the epoch; 0: at once. */
   dueMs: number
-  /** True when a thread has had it. */
+  /** True when a thread had begun it before the one that has it now. */
   isBegun: boolean
   /** Set from its first attempt on, if traced. */
   span: DeliverySpan | null

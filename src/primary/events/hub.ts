@@ -254,27 +254,37 @@ export class Hub implements DeliverySink {
    */
   threadGone(thread: SubscriberThread, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
     this.threadLeaving(thread)
-    const deliveries = this.#unanswered.takeFrom(thread)
+    const deliveries = this.#unanswered.takeFrom(thread, unread)
     for (const delivery of deliveries) {
-      if (blackBox === null || unread.has(delivery.id) || delivery.queue.instance !== null) continue
-      delivery.deaths++
-      delivery.blackBox = blackBox
-      if (delivery.deaths < POISON_DEATHS) this.counts.of(delivery.consumer).lane_died++
-      this.trace.note(delivery, {
-        name: 'thread_death',
-        deaths: delivery.deaths,
-        plugin: delivery.instance?.plugin ?? null,
-      })
+      if (unread.has(delivery.id)) this.#notBegun(delivery)
+      else if (blackBox !== null && delivery.queue.instance === null) this.#died(delivery, blackBox)
     }
     this.#handOn(deliveries)
     this.#topology.forgetNames()
   }
 
-  /** Their thread leaves, and has not begun them. */
+  #died(delivery: Delivery, blackBox: BlackBox): void {
+    delivery.deaths++
+    delivery.blackBox = blackBox
+    if (delivery.deaths < POISON_DEATHS) this.counts.of(delivery.consumer).lane_died++
+    this.trace.note(delivery, {
+      name: 'thread_death',
+      deaths: delivery.deaths,
+      plugin: delivery.instance?.plugin ?? null,
+    })
+  }
+
+  /** Their thread has not begun them: it leaves, or their limit no longer lets them begin. */
   unbegun(ids: readonly number[]): void {
-    const deliveries = ids.flatMap((id) => this.#unanswered.take(id) ?? [])
-    for (const delivery of deliveries) this.#limits.unbegun(delivery)
+    const deliveries = ids.flatMap((id) => this.#unanswered.take(id, false) ?? [])
+    for (const delivery of deliveries) this.#notBegun(delivery)
     this.#handOn(deliveries)
+  }
+
+  #notBegun(delivery: Delivery): void {
+    this.#limits.unbegun(delivery)
+    delivery.event.source?.unbegun?.(delivery)
+    if (this.#watched !== null) this.#changed(delivery, null, null)
   }
 
   /** Their thread has them no more: they go to others, ahead of waiting ones. */
@@ -648,7 +658,6 @@ export class Hub implements DeliverySink {
       this.#permits.back(delivery)
       return false
     }
-    if (event.unique !== null) this.#uniques.begun(delivery)
     event.source?.begun?.(delivery)
     this.#unanswered.add(delivery, id, instance)
     if (this.#watched !== null) this.#changed(delivery, null, null)

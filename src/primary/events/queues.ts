@@ -287,7 +287,6 @@ export class UnansweredDeliveries {
   add(delivery: Delivery, id: number, instance: SubscriberInstance): void {
     delivery.id = id
     become(delivery, 'sent')
-    delivery.isBegun = true
     delivery.instance = instance
     delivery.queue.inFlight++
     this.#byId.set(id, delivery)
@@ -323,17 +322,19 @@ export class UnansweredDeliveries {
     return this.#byId.get(id)
   }
 
-  take(id: number): Delivery | undefined {
+  /** @param isBegun false when its thread has not begun it */
+  take(id: number, isBegun = true): Delivery | undefined {
     const delivery = this.#byId.take(id)
     if (delivery === undefined) return undefined
+    if (isBegun) delivery.isBegun = true
     delivery.queue.inFlight--
     this.#ended(delivery)
     return delivery
   }
 
-  /** Takes out all deliveries of a thread, oldest first. */
-  takeFrom(thread: SubscriberThread): Delivery[] {
-    return this.#idsOf(({ instance }) => instance?.thread === thread).map((id) => this.take(id)!)
+  /** Takes out all deliveries of a thread, oldest first. @param unread those that it has not begun */
+  takeFrom(thread: SubscriberThread, unread: ReadonlySet<number>): Delivery[] {
+    return this.#idsOf(({ instance }) => instance?.thread === thread).map((id) => this.take(id, !unread.has(id))!)
   }
 
   /** Returns the numbers of matching deliveries, oldest first. */

@@ -8,7 +8,8 @@ export class Uniques {
 
   /** The one that is there. Broadcasts, and subscribers that came after the boot, get every event. */
   of({ event, group, broadcast, isTemporary }: Consumer, unique: UniqueEvent): Delivery | undefined {
-    return broadcast || isTemporary ? undefined : this.#there.get(nameOf(event, group, unique))
+    const there = broadcast || isTemporary ? undefined : this.#there.get(nameOf(event, group, unique))
+    return there !== undefined && isThere(there) ? there : undefined
   }
 
   accepted(delivery: Delivery): void {
@@ -16,16 +17,15 @@ export class Uniques {
     if (name !== null) this.#there.set(name, delivery)
   }
 
-  /** A thread has it: it is there until it has ended, or no longer. */
-  begun(delivery: Delivery): void {
-    if (delivery.event.unique!.while === 'waiting') this.ended(delivery)
-  }
-
   ended(delivery: Delivery): void {
     const name = nameIn(delivery)
     if (name !== null && this.#there.get(name) === delivery) this.#there.delete(name)
   }
 }
+
+/** Until it has ended, or until it begins. */
+const isThere = ({ event, state, isBegun }: Delivery): boolean =>
+  event.unique!.while === 'running' || (state !== 'sent' && !isBegun)
 
 const nameIn = ({ event: { event, unique, source }, consumer, queue }: Delivery): string | null =>
   unique === null || source !== null || queue.instance !== null ? null : nameOf(event, consumer.group, unique)

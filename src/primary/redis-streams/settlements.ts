@@ -57,6 +57,12 @@ export class TakenEntry implements EventSource, HeldEntry {
     if (!delivery.isBegun && this.hasExpiry && !this.hasAttempts) this.#settlements.noteAttempt(this, delivery, 0)
   }
 
+  unbegun(delivery: Delivery): void {
+    if (delivery.isBegun || !this.hasAttempts) return
+    this.hasAttempts = false
+    this.#settlements.forgetAttempts(this)
+  }
+
   retrying(delivery: Delivery, dueMs: number): boolean {
     if (!this.group.isBroadcast) this.#settlements.noteAttempt(this, delivery, dueMs)
     return false
@@ -130,7 +136,7 @@ export class StreamSettlements {
   #confirmed(group: StreamGroup, entries: readonly TakenEntry[]): void {
     for (const entry of entries) {
       group.remove(entry)
-      if (entry.hasAttempts) this.#forgetAttempts(entry)
+      if (entry.hasAttempts) this.forgetAttempts(entry)
     }
     this.#options.onConfirmed(group)
   }
@@ -166,7 +172,8 @@ export class StreamSettlements {
     redis.command('pexpire', [key, ATTEMPTS_KEEP_MS]).catch(() => {})
   }
 
-  #forgetAttempts({ group, id }: TakenEntry): void {
+  /** It has ended, or has not begun after all. */
+  forgetAttempts({ group, id }: TakenEntry): void {
     this.#options.redis.command('hdel', [attemptsOf(group.event), attemptField(group.name, id)]).catch(() => {})
   }
 

@@ -173,3 +173,29 @@ for (const [what, end] of Object.entries({
     assert.deepEqual(all.epochs, [1, 1], 'both notes name the slot')
     assert.equal(slot.inHand, all.hand.size)
   })
+
+test('a row that a thread gives back has not begun, in its store, too', async (t) => {
+  const all = handOf(t)
+  const slot = slotOf(1)
+  all.hand.give(all.cursor, { ...rowOf(1, slot), expiresMs: Number.MAX_SAFE_INTEGER })
+  all.lane.hasRoom = false
+  all.hub.unbegun([all.lane.taken[0]!.id])
+  // It had begun in another process.
+  all.lane.hasRoom = true
+  all.hand.give(all.cursor, {
+    ...rowOf(2, slot),
+    event: eventOf('evt_2'),
+    expiresMs: Number.MAX_SAFE_INTEGER,
+    isBegun: true,
+  })
+  all.lane.hasRoom = false
+  all.hub.unbegun(all.lane.taken.flatMap(({ id, event }) => (event === 'evt_2' ? [id] : [])))
+  await all.settler.written()
+  assert.deepEqual(
+    all.noted.map(({ seq, isBegun }) => [seq, isBegun]),
+    [
+      [1, true],
+      [1, false],
+    ],
+  )
+})
