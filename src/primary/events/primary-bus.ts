@@ -2,6 +2,7 @@
 import type { EventRecord, FailureListener, LostReason, Subscription } from '../../contracts/event-bus.ts'
 import type { Payload, PublishOptions } from '../../contracts/events.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { machineMs } from '../../core/schedule/clock.ts'
 import type { ThreadStore } from '../../runtime/event-store/thread-store.ts'
 import { encodePayload, publicationOf } from '../../runtime/events/publication.ts'
 import { priorityDigit } from '../../runtime/events/shares.ts'
@@ -72,7 +73,11 @@ export class PrimaryBus extends ThreadBus implements SubscriberThread {
   send(deliveryId: number, frame: EventFrame): boolean {
     this.#deliveries.count++
     const own = { ...frame, payload: textOf(frame) }
-    this.#hub.clock.turn(() => this.events.handle(deliveryId, own, this.#deliveries))
+    this.#hub.clock.turn(() => {
+      // Its limit has let it begin, and no longer counts it.
+      if (own.beginBy !== 0 && machineMs() > own.beginBy) this.#deliveries.unbegun([deliveryId])
+      else this.events.handle(deliveryId, own, this.#deliveries)
+    })
     return true
   }
 
