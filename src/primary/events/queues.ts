@@ -83,7 +83,11 @@ export class WaitingQueues {
     try {
       for (let next = queue.waiting.peek(); next !== undefined; next = queue.waiting.peek()) {
         const { waiting } = queue
-        if (!dispatch(next)) break
+        if (!dispatch(next)) {
+          // Of those that take turns, one whose limit is used up holds up no other.
+          if (queue.waiting.peek() === next) break
+          continue
+        }
         if (queue.waiting === waiting) waiting.shift()
         // From now on they take turns.
         else queue.waiting.takeIf((each) => each === next)

@@ -238,3 +238,17 @@ test('the queue is bounded in bytes too, and takes more as soon as something is 
   more()
   assert.equal(hub.pending, fits)
 })
+
+test('a share whose limit is used up holds up no other when a thread has room again', (t) => {
+  const { hub } = hubOf(t)
+  const thread = fakeThread()
+  hub.subscribe('order.placed', 'g', { limit: [{ max: 1, perMs: 5000, by: 0 }] }, instanceOf(thread))
+  const publish = (id: string, share: string): string => hub.publish(eventOf(id, { shares: share }), null)
+  publish('a1', '1["a"]')
+  thread.hasRoom = false
+  publish('a2', '1["a"]')
+  publish('b1', '1["b"]')
+  thread.hasRoom = true
+  hub.subscribersChanged()
+  assert.deepEqual(thread.events, ['a1', 'b1'])
+})
