@@ -13,7 +13,7 @@ import {
   type RateLimit,
   type RateState,
 } from './rate-window.ts'
-import { ShareLine } from './share-line.ts'
+import { ShareLine, waitingOf } from './share-line.ts'
 
 /** After this time without one that was late, the next may be half as late, milliseconds. */
 const ON_TIME_MS = 10_000
@@ -67,6 +67,15 @@ interface Asking {
   state: 'idle' | 'asking' | 'waiting'
 }
 
+/** What the shares of a subscriber may begin. */
+interface Askings {
+  readonly byShare: Map<string, Asking>
+  /** Those whose questions have no answer yet. */
+  asked: number
+  /** Number of shares at which those that nobody waits for are forgotten. */
+  sweepAt: number
+}
+
 /** How much later than let the next may begin, milliseconds. */
 interface Lateness {
   readonly lateMs: number
@@ -95,7 +104,7 @@ export class RateLimits {
   readonly #parts: RateLimitsParts
   /** By limit, where this process alone counts. */
   readonly #allowances = new Map<string, RateAllowance>()
-  readonly #asking = new WeakMap<Consumer, Map<string, Asking>>()
+  readonly #askings = new WeakMap<Consumer, Askings>()
   /** Consumers whose threads have lately begun too late. */
   readonly #late = new WeakMap<Consumer, Lateness>()
   readonly #timers = new Set<Timer>()
@@ -113,7 +122,7 @@ export class RateLimits {
     const key = keyOf(consumer, share)
     // One for all: no share goes before another.
     if (key === '') return true
-    const asking = this.#asking.get(consumer)?.get(key)
+    const asking = this.#askings.get(consumer)?.byShare.get(key)
     // New code may have other limits.
     return asking === undefined || asking.of !== consumer.limits || asking.state === 'idle' || this.#isGranted(asking)
   }
@@ -124,13 +133,19 @@ export class RateLimits {
     const asking = this.#of(consumer, share)
     if (!this.#isGranted(asking)) {
       asking.granted = 0
-      if (asking.state === 'idle') this.#ask(asking)
+      if (asking.state === 'idle' && this.#mayAsk(consumer)) this.#ask(asking)
       if (asking.granted === 0) return false
     }
     asking.granted--
     const leftMs = asking.untilMs - this.#parts.clock.appMs()
     delivery.beginBy = asking.limits.every(isKept) ? machineMs() + leftMs : 0
     return true
+  }
+
+  /** No more shares ask than there is room for: what is granted and not used counts all the same. `changed` follows the answers to the others. */
+  #mayAsk(consumer: Consumer): boolean {
+    const { asked } = this.#askings.get(consumer)!
+    return asked === 0 || asked < this.#parts.roomOf(consumer)
   }
 
   /** A thread has given it back. */
@@ -186,7 +201,7 @@ export class RateLimits {
 
   /** True while it waits for its time. */
   waits({ consumer, share }: Delivery): boolean {
-    return this.#asking.get(consumer)?.get(keyOf(consumer, share))?.state === 'waiting'
+    return this.#askings.get(consumer)?.byShare.get(keyOf(consumer, share))?.state === 'waiting'
   }
 
   /** It has not begun after all. */
@@ -199,14 +214,14 @@ export class RateLimits {
   }
 
   #of(consumer: Consumer, share: string): Asking {
-    let all = this.#asking.get(consumer)
+    let all = this.#askings.get(consumer)
     if (all === undefined) {
-      all = new Map()
-      this.#asking.set(consumer, all)
+      all = { byShare: new Map(), asked: 0, sweepAt: SHARES_KEPT }
+      this.#askings.set(consumer, all)
     }
     const key = keyOf(consumer, share)
-    let asking = all.get(key)
-    if (asking === undefined && all.size >= SHARES_KEPT) this.#sweep(consumer, all)
+    let asking = all.byShare.get(key)
+    if (asking === undefined && all.byShare.size >= all.sweepAt) this.#sweep(consumer, all)
     if (asking === undefined || asking.of !== consumer.limits) {
       asking = {
         consumer,
@@ -218,19 +233,23 @@ export class RateLimits {
         lateMs: LATE_MS,
         state: 'idle',
       }
-      all.set(key, asking)
+      all.byShare.set(key, asking)
     }
     return asking
   }
 
-  #sweep({ queue: { waiting } }: Consumer, all: Map<string, Asking>): void {
-    const isWanted = (share: string): boolean => waiting instanceof ShareLine && waiting.sizeOf(share) > 0
-    for (const [key, asking] of all)
-      if (asking.state === 'idle' && !this.#isGranted(asking) && !isWanted(asking.share)) all.delete(key)
+  #sweep({ queue: { waiting } }: Consumer, all: Askings): void {
+    const { byShare } = all
+    for (const [share, asking] of byShare)
+      if (asking.state === 'idle' && !this.#isGranted(asking) && waitingOf(waiting, [share]) === 0)
+        byShare.delete(share)
+    // Where all are wanted, each new one would look at all others in vain.
+    all.sweepAt = Math.max(SHARES_KEPT, 2 * byShare.size)
   }
 
   #ask(asking: Asking): void {
     asking.state = 'asking'
+    this.#askings.get(asking.consumer)!.asked++
     asking.lateMs = this.#lateness(asking.consumer).lateMs
     asking.untilMs = this.#parts.clock.appMs() + asking.lateMs
     this.#due.push(asking)
@@ -239,7 +258,10 @@ export class RateLimits {
       const due = this.#due.splice(0)
       // After one delivery the turn of a share is over, and asking again costs little.
       const wanted = (ask: Ask, n: number): Ask => (due[n]!.share === '' ? ask : { ...ask, wanted: 1 })
-      return this.#granted(due, (asks) => asks.map((ask, n) => this.#askOwn(wanted(ask, n))))
+      return this.#granted(
+        due,
+        this.#asksOf(due).map((ask, n) => this.#askOwn(wanted(ask, n))),
+      )
     }
     if (this.#due.length === 1) clock.turn(() => void this.#askShared(shared))
   }
@@ -249,18 +271,17 @@ export class RateLimits {
     for (let due = this.#due.splice(0, ASKS_MAX); due.length > 0; due = this.#due.splice(0, ASKS_MAX)) {
       const asks = this.#asksOf(due)
       const grants = await shared.ask(asks).catch(() => asks.map(() => ({ granted: 0, waitMs: RETRY_MS })))
-      this.#granted(due, () => grants)
+      this.#granted(due, grants)
       this.#parts.changed()
     }
     this.#questions--
   }
 
-  /** Together they ask for no more than could begin: what is granted and not used counts all the same. */
+  /** Together they ask for no more than could begin. */
   #asksOf(all: readonly Asking[]): Ask[] {
     return all.map(({ consumer, share, limits, lateMs }) => {
-      const { waiting } = consumer.queue
-      const behind = share !== '' && waiting instanceof ShareLine ? waiting.sizeOf(share) : waiting.size
-      const room = Math.floor(this.#parts.roomOf(consumer) / all.length)
+      const behind = waitingOf(consumer.queue.waiting, share === '' ? null : [share])
+      const room = Math.floor(this.#parts.roomOf(consumer) / this.#askings.get(consumer)!.asked)
       return { limits, wanted: Math.max(1, Math.min(behind, room)), lateMs }
     })
   }
@@ -286,8 +307,7 @@ export class RateLimits {
     return grant
   }
 
-  #granted(all: readonly Asking[], grantsOf: (asks: readonly Ask[]) => readonly Grant[]): void {
-    const grants = grantsOf(this.#asksOf(all))
+  #granted(all: readonly Asking[], grants: readonly Grant[]): void {
     const nowMs = this.#parts.clock.appMs()
     // The answer came too late.
     const late = new Set(
@@ -299,6 +319,7 @@ export class RateLimits {
 
   #told(asking: Asking, { granted, waitMs }: Grant): void {
     const { clock, changed } = this.#parts
+    this.#askings.get(asking.consumer)!.asked--
     asking.granted = granted
     asking.state = granted > 0 ? 'idle' : 'waiting'
     if (granted > 0) return this.#mayTryAgain(asking)
@@ -320,7 +341,7 @@ export class RateLimits {
     // That which asked may have left meanwhile, and others of its share were left in the store. Or it is in quarantine.
     if (granted > 0) this.#parts.freed(consumer, share)
     // Nobody asks for it: it is made anew.
-    else this.#asking.get(consumer)?.delete(share)
+    else this.#askings.get(consumer)?.byShare.delete(share)
   }
 
   close(): void {

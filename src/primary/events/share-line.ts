@@ -170,3 +170,11 @@ export class ShareLine<T extends Shared> implements WaitingLine<T> {
     for (const lines of this.#lines) for (const line of lines.values()) yield* line
   }
 }
+
+/** How many wait of some shares, where these take turns. @param shares null: of all */
+export function waitingOf<T extends Shared>(line: WaitingLine<T>, shares: Iterable<string> | null): number {
+  if (shares === null || !(line instanceof ShareLine)) return line.size
+  let waiting = 0
+  for (const share of shares) waiting += line.sizeOf(share)
+  return waiting
+}

@@ -108,3 +108,57 @@ test('what a lane gives back has not used up its limit', () => {
   assert.equal(limits.take(delivery), false)
   limits.close()
 })
+
+/** A line whose shares all have one that waits, and how often that was looked at. */
+class FullLine extends ShareLine<Delivery> {
+  looks = 0
+  constructor() {
+    super(() => true)
+  }
+  override sizeOf(): number {
+    this.looks++
+    return 1
+  }
+}
+
+const byShare = (waiting: ShareLine<Delivery>) => ({
+  limits: [{ max: 1, perMs: 60_000, name: 'n', by: 0 }],
+  queue: { waiting },
+})
+const shareOf = (consumer: object, n: number): Delivery =>
+  ({ consumer, share: `1["${n}"]`, beginBy: 0 }) as unknown as Delivery
+
+test('no more shares ask than there is room for, and the others after them', async () => {
+  const consumer = byShare(new FullLine())
+  const asked: number[] = []
+  const limits = new RateLimits({
+    clock,
+    shared: {
+      isShared: () => true,
+      giveBack: async () => {},
+      ask: async (asks) => {
+        asked.push(asks.length)
+        return asks.map(() => ({ granted: 1, waitMs: 0 }))
+      },
+    },
+    ...PARTS,
+    roomOf: () => 2,
+  })
+  for (let n = 0; n < 5; n++) assert.equal(limits.take(shareOf(consumer, n)), false)
+  await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+  assert.deepEqual(asked, [2])
+  for (let n = 0; n < 5; n++) assert.equal(limits.take(shareOf(consumer, n)), n < 2)
+  await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+  assert.deepEqual(asked, [2, 2])
+  limits.close()
+})
+
+test('with very many shares that are all waited for, a new one does not look at each of them', () => {
+  const SHARES = 12_000
+  const line = new FullLine()
+  const consumer = byShare(line)
+  const limits = new RateLimits({ clock, shared: null, ...PARTS })
+  for (let n = 0; n < SHARES; n++) limits.take(shareOf(consumer, n))
+  assert.ok(line.looks < 5 * SHARES, `${line.looks} looks`)
+  limits.close()
+})
