@@ -25,6 +25,12 @@ export function ancestorsBelow({ parentId, ancestors }: Lineage): string {
 export const isOfTree = (id: string, event: Lineage & { readonly id: string }): boolean =>
   event.id === id || event.parentId === id || (event.ancestors !== '' && event.ancestors.includes(id))
 
+/** Ids of the event and of those above it, nearest first. */
+export function chainOf({ id, parentId, ancestors }: Lineage & { readonly id: string }): string[] {
+  const chain = parentId === null ? [id] : [id, parentId]
+  return ancestors === '' ? chain : [...chain, ...ancestors.split(' ')]
+}
+
 /** Both as one text. */
 export const lineageText = ({ parentId, ancestors }: Lineage): string | null =>
   parentId === null || ancestors === '' || !OWN_ID.test(parentId) ? parentId : `${parentId} ${ancestors}`

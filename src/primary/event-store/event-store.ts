@@ -144,6 +144,7 @@ export class EventStore {
       untried: (seq) => this.hand.untried(seq),
       isTried: (seq) => this.hand.isTried(seq),
       give: (cursor, row) => this.#give(cursor, row),
+      hearing: (page) => this.cancels.hearing(page),
       onMalformed: ({ seq, fault }) => void this.#bury(seq, fault),
       areTurnsTaken: ({ event, name }) => hub.areTurnsTaken(event, name),
       inHandOf: (group) => this.hand.of(group),

@@ -116,7 +116,8 @@ export class Hand implements EventSource {
       return false
     }
     if (replayedMs !== undefined) this.#replays.set(seq, replayedMs)
-    const isCancelled = this.#parts.isCancelled(row)
+    // Another event may have replaced it since: its store knows when it begins.
+    const isCancelled = event.unique?.while !== 'waiting' && this.#parts.isCancelled(row)
     const shares = isCancelled ? [] : this.#sharesOf(cursor, row)
     // Its subscriber may return. A broadcast without a subscriber ends.
     if (shares.length === 0 && cursor.group.kind === 'group' && !isCancelled) return false

@@ -64,6 +64,8 @@ export interface ReaderParts {
   inHandOf?: (group: number) => Iterable<RowInHand>
   /** How many rows of a share may be in the hub: 0 while its limit is used up. */
   roomOfShare?: (group: Group, share: string) => number
+  /** Resolves when this process knows what has become of cancels that a page's rows seem to be meant by; undefined: none. */
+  hearing?: (page: Page) => Promise<void> | undefined
   report: (level: 'WARNING' | 'INFO', message: string) => void
 }
 
@@ -453,6 +455,8 @@ export class Reader {
   async #readPage(read: () => Awaitable<Page>): Promise<Page> {
     const readMs = this.#startPage()
     const page = await read()
+    const hearing = this.#parts.hearing?.(page)
+    if (hearing !== undefined) await hearing
     this.readMs = readMs
     return page
   }
@@ -470,6 +474,8 @@ export class Reader {
     const readMs = this.#startPage()
     const areTurnsTaken = isByTurns(cursor)
     const { rows: page, readTo } = await this.#parts.store.readGroup(cursor.group.id, after, limit, areTurnsTaken)
+    const hearing = this.#parts.hearing?.(page)
+    if (hearing !== undefined) await hearing
     // A row has returned meanwhile, or this process has got slots: the page may have rows that follow what it lacks.
     const isStale = cursor.version !== version
     this.readMs = readMs
@@ -494,6 +500,8 @@ export class Reader {
     const { last } = key
     const readMs = this.#startPage()
     const page = await this.#parts.store.readKey(cursor.group.id, keyColumnOf(key.key)!, last, limit)
+    const hearing = this.#parts.hearing?.(page)
+    if (hearing !== undefined) await hearing
     // A row has returned meanwhile, or is replayed: the page may lack it.
     if (key.last !== last) return page.length
     this.readMs = readMs

@@ -1,9 +1,12 @@
 // Takes stored events back.
+
+import type { Queryable } from '../../contracts/db.ts'
 import type { Cancelled } from '../../contracts/event-bus.ts'
 import type { CancelTarget } from '../../contracts/events.ts'
 import { type Clock, nextTurn } from '../../core/schedule/clock.ts'
 import { withTimeout } from '../../core/schedule/waiting.ts'
-import { cancelRows } from '../../runtime/event-store/cancel-rows.ts'
+import { type CancelNote, noteRevival } from '../../runtime/event-store/cancel-notes.ts'
+import { type CancelledRows, cancelLateRows, cancelRows } from '../../runtime/event-store/cancel-rows.ts'
 import { findCaused } from '../../runtime/event-store/caused-rows.ts'
 import { CLOCK_MS, ownTransaction, type StoreDatabase } from '../../runtime/event-store/database.ts'
 import {
@@ -11,8 +14,11 @@ import {
   type CancelAnswer,
   Cancels,
   isMeant,
+  isRevival,
   isTree,
+  lateOf,
   type Meant,
+  type Revived,
 } from '../../runtime/events/cancelling.ts'
 import type { HubEvent } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
@@ -20,7 +26,7 @@ import type { Doorbell } from './doorbell.ts'
 import type { EventIndex } from './event-index.ts'
 import type { Hand } from './hand.ts'
 import type { RowCount } from './row-count.ts'
-import type { StoredDelivery } from './store.ts'
+import { isMalformed, type MalformedRow, type StoredDelivery } from './store.ts'
 
 /** Cancels may become visible so many numbers late. */
 const LATE_MAX = 1000
@@ -42,8 +48,6 @@ export interface StoredCancelsParts {
   members: { readonly doorbell: Doorbell; readonly size: number } | null
 }
 
-type CancelledRows = Awaited<ReturnType<typeof cancelRows>>
-
 interface Notice {
   n: number
   what: string
@@ -58,7 +62,7 @@ interface Waiting {
 
 export class StoredCancels {
   readonly #parts: StoredCancelsParts
-  /** Numbers of cancels that this process has made, or heard of. */
+  /** Numbers of cancels that this process has made, or heard of, as far back as it looks: about LATE_MAX. */
   readonly #known = new Set<number>()
   /** Rows of pages that are on their way may have been deleted meanwhile. */
   readonly #cancels = new Cancels()
@@ -92,10 +96,13 @@ export class StoredCancels {
   async #taken(what: CancelTarget, { seqs, n, lastSeq }: CancelledRows): Promise<Cancelled> {
     const { hub, hand, rows } = this.#parts
     rows.add(-seqs.length)
-    this.#known.add(n)
+    this.#knows(n)
     this.#note(what, lastSeq)
+    const gone = new Set(seqs)
+    // The hub has a row that was replaced as it was before.
+    const own = hub.cancel(({ event }) => gone.has(event.seq) || this.#isMeant(what, event))
+    // Those that may have been replaced have gone back.
     const waiting = seqs.filter((seq) => !hand.has(seq)).length
-    const own = hub.cancel(({ event }) => isMeant(what, event))
     const others = n === 0 ? [] : await this.#ask(n)
     const taken = others.reduce((sum, each) => sum + each.taken, 0)
     return {
@@ -114,6 +121,47 @@ export class StoredCancels {
     // Whatever its number, and until the note is deleted, with which it is taken back once more.
     this.#cancels.add(what, Number.POSITIVE_INFINITY, clock.steadyMs() + CANCEL_KEPT_MS + 2 * PRUNE_MS)
     hub.closeTree(what)
+  }
+
+  #isMeant(what: CancelTarget, event: Meant): boolean {
+    return isMeant(what, event) && !(isTree(what) && this.#cancels.isRevived(event, what.id))
+  }
+
+  /** False if it was known. */
+  #knows(n: number): boolean {
+    if (n === 0 || this.#known.has(n)) return false
+    this.#known.add(n)
+    this.#lastN = Math.max(this.#lastN, n)
+    for (const oldest of this.#known) {
+      if (oldest > this.#lastN - LATE_MAX) break
+      this.#known.delete(oldest)
+    }
+    return true
+  }
+
+  /** A dead letter of the event is replayed: what was taken back before does not hold it up. @param tx its replay @returns number of the note; 0: it needs none */
+  async reviving(tx: Queryable, event: Revived): Promise<number> {
+    const n = await noteRevival(tx, this.#parts.database().dialect, event)
+    // Before the commit: its row may be read at once. A dead letter that stays one publishes nothing.
+    if (n > 0) this.#revive(event)
+    return n
+  }
+
+  /** The same for a dead letter that no database has. */
+  async revive(event: Revived): Promise<void> {
+    this.revived(event, await ownTransaction(this.#parts.database(), (tx) => this.reviving(tx, event)))
+  }
+
+  /** The replay is committed. */
+  revived(event: Revived, n: number): void {
+    if (!this.#knows(n)) return
+    this.#revive(event)
+    this.#parts.members?.doorbell.cancels()
+  }
+
+  #revive(event: Revived): void {
+    this.#cancels.revive(event)
+    this.#parts.hub.revive(event)
   }
 
   /** A thread has taken events back in a transaction. */
@@ -145,6 +193,13 @@ export class StoredCancels {
     return this.#cancels.has(event, seq, readMs)
   }
 
+  /** Another process may have replayed some of these rows, or what has caused them: their notes are there as they are. */
+  hearing(rows: readonly (StoredDelivery | MalformedRow)[]): Promise<void> | undefined {
+    if (this.#parts.members === null || this.#cancels.isEmpty) return undefined
+    const isDoubtful = rows.some((row) => !isMalformed(row) && this.#cancels.has(row.event, row.seq))
+    return isDoubtful ? this.look() : undefined
+  }
+
   // ── of other processes ────────────────────────────────────────────────────
 
   /** Another process has answered. */
@@ -159,22 +214,26 @@ export class StoredCancels {
   async look(): Promise<void> {
     const notices = await this.#parts
       .database()
-      .query<Notice>('SELECT n, what, last_seq FROM heddle_cancel WHERE n > $1', [this.#lastN - LATE_MAX])
-    for (const n of this.#known) if (n <= this.#lastN - LATE_MAX) this.#known.delete(n)
-    for (const { n } of notices) this.#lastN = Math.max(this.#lastN, Number(n))
-    for (const notice of notices) this.#hear(notice)
+      .query<Notice>('SELECT n, what, last_seq FROM heddle_cancel WHERE n > $1 ORDER BY n', [this.#lastN - LATE_MAX])
+    const heard: (() => void)[] = []
+    for (const { n, what: json, last_seq } of notices) {
+      if (!this.#knows(Number(n))) continue
+      const what = JSON.parse(json) as CancelNote
+      if (isRevival(what)) this.#revive(what.revived)
+      else {
+        this.#note(what, Number(last_seq))
+        heard.push(() => this.#hear(Number(n), what, Number(last_seq)))
+      }
+    }
+    // What was replayed since goes on.
+    for (const hear of heard) hear()
   }
 
-  #hear({ n: number, what: json, last_seq }: Notice): void {
+  #hear(n: number, what: CancelTarget, lastSeq: number): void {
     const { hub, hand, members } = this.#parts
-    const n = Number(number)
-    if (this.#known.has(n)) return
-    this.#known.add(n)
-    const what = JSON.parse(json) as CancelTarget
-    this.#note(what, Number(last_seq))
-    const isOld = ({ seq }: HubEvent): boolean => isTree(what) || (seq > 0 && seq <= Number(last_seq))
+    const isOld = (event: HubEvent): boolean => isTree(what) || (event.seq > 0 && event.seq <= lastSeq)
     const settling = hand.settling((event) => isMeant(what, event))
-    const { running } = hub.cancel(({ event }) => isOld(event) && isMeant(what, event))
+    const { running } = hub.cancel(({ event }) => isOld(event) && this.#isMeant(what, event))
     members?.doorbell.answer({ n, taken: settling + running, running })
   }
 
@@ -192,6 +251,8 @@ export class StoredCancels {
       if (!caused.has(what)) caused.set(what, await this.#causedBy(JSON.parse(what) as CancelTarget))
     }
     if (last === 0) return
+    // What was replayed since stays.
+    await this.look()
     const taken = await ownTransaction(db, async (tx) => {
       const { rows } = await tx.execute<Notice>(
         `DELETE FROM heddle_cancel WHERE n <= $1 AND ${old} RETURNING n, what, last_seq`,
@@ -199,8 +260,11 @@ export class StoredCancels {
       )
       const again: [CancelTarget, CancelledRows][] = []
       for (const json of new Set(rows.map(({ what }) => what))) {
-        const what = JSON.parse(json) as CancelTarget
-        if (isTree(what)) again.push([what, await cancelRows(tx, db.dialect, what, caused.get(json) ?? [], true)])
+        const what = JSON.parse(json) as CancelNote
+        if (isRevival(what) || !isTree(what)) continue
+        const isLate = (event: Revived): boolean => !this.#cancels.isRevived(event, what.id)
+        const late = lateOf({ id: what.id, causedToo: true })
+        again.push([late, await cancelLateRows(tx, db.dialect, late, caused.get(json) ?? [], isLate)])
       }
       return again
     })

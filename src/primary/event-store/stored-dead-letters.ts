@@ -43,7 +43,10 @@ interface DeadLetterRow {
 /** A dead letter made an event again, and its position. */
 interface ReplayedRow {
   deadLetter: DeadLetterRow
+  frame: EventFrame
   position: number
+  /** See `StoredCancels`. */
+  revival: number
 }
 
 /** The dead letters in the database. Dead letters of requests are in the hub's memory: the list shows both. */
@@ -96,7 +99,12 @@ export class StoredDeadLetters implements DeadLetters {
 
   /** In one commit. */
   async replay(id: string): Promise<boolean> {
-    if (this.#hub.deadLetters.has(id)) return this.#hub.deadLetters.replay(id)
+    const inMemory = this.#hub.deadLetters.eventOf(id)
+    if (inMemory !== null) {
+      // What it causes may be stored.
+      if (this.#durable.isOpen) await this.#durable.store!.cancels.revive(inMemory)
+      return this.#hub.deadLetters.replay(id)
+    }
     if (!this.#durable.isOpen) return false
     let replayed: ReplayedRow | null = null
     try {
@@ -128,10 +136,13 @@ export class StoredDeadLetters implements DeadLetters {
     const frame = eventOf({ ...deadLetter, id: deadLetter.event_id, seq: 0 })
     if (frame === null) return null
     const position = (await this.#durable.store?.replays.moveIn(tx, id, deadLetter.grp, frame)) ?? null
-    return position === null ? null : { deadLetter, position }
+    if (position === null) return null
+    const revival = await this.#durable.store!.cancels.reviving(tx, frame)
+    return { deadLetter, frame, position, revival }
   }
 
-  #goesOn(id: string, { deadLetter, position }: ReplayedRow): void {
+  #goesOn(id: string, { deadLetter, frame, position, revival }: ReplayedRow): void {
+    this.#durable.store?.cancels.revived(frame, revival)
     this.#durable.store?.replays.begun(id, deadLetter.event, deadLetter.grp, keyOf(deadLetter.key), position)
   }
 

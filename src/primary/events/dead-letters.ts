@@ -214,8 +214,9 @@ export class MemoryDeadLetters implements DeadLetters {
     return deadLetter
   }
 
-  has(id: string): boolean {
-    return this.#deadLetters.has(id)
+  /** Its event; null if there is no such dead letter. */
+  eventOf(id: string): HubEvent | null {
+    return this.#deadLetters.get(id)?.event ?? null
   }
 
   /** The subscriber of each that waits. */

@@ -4,7 +4,7 @@ import type { CancelTarget } from '../../contracts/events.ts'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { HeddleError, type WireError } from '../../core/errors/catalogue.ts'
 import type { Chance, Clock, Timer } from '../../core/schedule/clock.ts'
-import { CANCEL_KEPT_MS, CANCELLED, Cancels, isMeant, isTree } from '../../runtime/events/cancelling.ts'
+import { CANCEL_KEPT_MS, CANCELLED, Cancels, isMeant, isTree, type Revived } from '../../runtime/events/cancelling.ts'
 import type { DeliverySink } from '../../runtime/events/event-server.ts'
 import { otherKey } from '../../runtime/events/publication.ts'
 import { type EventFrame, type UniqueEvent, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
@@ -138,8 +138,8 @@ export class Hub implements DeliverySink {
       blockedKeys: this.blockedKeys,
       hasConsumer: (event, group) => this.hasConsumer(event, group),
       deliver: (event, group) => {
+        this.revive(event)
         this.take(event, [{ ...NEW_SHARE, group }])
-        if (this.#isTakenBack(event)) this.cancel((each) => each.event === event)
       },
     })
     this.#permits = new Permits({
@@ -401,7 +401,8 @@ export class Hub implements DeliverySink {
   ): string {
     const fresh = all.filter((consumer) => this.#uniques.of(consumer, unique) === undefined)
     const there = all.flatMap((consumer) => this.#uniques.of(consumer, unique) ?? [])
-    if (unique.replaces) for (const delivery of there) this.#replace(delivery, event)
+    // What a tree publishes late takes nobody's place.
+    if (unique.replaces && !this.#isTakenBack(event)) for (const delivery of there) this.#replace(delivery, event)
     if (fresh.length === 0 && there.length > 0) return there[0]!.event.id
     this.#publishTo(fresh, event, origin, null)
     return event.id
@@ -632,6 +633,7 @@ export class Hub implements DeliverySink {
     this.#budget.release(delivery)
     Object.assign(event, now, { producer: now.trace })
     this.#budget.take(delivery)
+    if (this.#isTakenBack(event)) return this.#finish(delivery, CANCELLED)
     if (deaths > 0) return this.#quarantine.add(delivery)
     this.#waiting.unshift(delivery)
   }
@@ -983,12 +985,18 @@ export class Hub implements DeliverySink {
     this.#closedTrees.add(what, Number.POSITIVE_INFINITY, this.clock.steadyMs() + CANCEL_KEPT_MS)
   }
 
+  /** A dead letter of the event is replayed: the trees closed so far do not hold it up. */
+  revive(event: Revived): void {
+    this.#closedTrees.revive(event)
+  }
+
   #isTakenBack(event: EventFrame): boolean {
     return !this.#closedTrees.isEmpty && this.#closedTrees.has(event, 0, this.clock.steadyMs())
   }
 
   /**
    * Takes deliveries back: those that wait have ended, and the handlers of those that run are told; what they still do does not count.
+   * Those that another event may have replaced go back to their store, which knows whether they are still meant: they are not counted.
    * @returns how many waited, and how many ran
    */
   cancel(isWanted: (delivery: Delivery) => boolean): Cancelled {
@@ -996,13 +1004,19 @@ export class Hub implements DeliverySink {
       .consumers()
       .flatMap((consumer) => consumer.queues().flatMap((queue) => this.#keys.takeBehind(queue, isWanted)))
     const blocked = this.#keys.takeBlocked(isWanted)
-    for (const delivery of [...behind, ...blocked]) this.#endBehind(delivery, true)
-    const waiting = [
-      ...this.#delayed.takeIf(isWanted),
-      ...this.#beginning.takeIf(isWanted),
-      ...this.#waiting.takeIf(isWanted),
-      ...this.#quarantine.takeIf(isWanted),
-    ]
+    const [heldByStore, held] = partition([...behind, ...blocked], mustBegin)
+    for (const delivery of heldByStore) this.#endBehind(delivery, false)
+    for (const delivery of held) this.#endBehind(delivery, true)
+    const [returned, waiting] = partition(
+      [
+        ...this.#delayed.takeIf(isWanted),
+        ...this.#beginning.takeIf(isWanted),
+        ...this.#waiting.takeIf(isWanted),
+        ...this.#quarantine.takeIf(isWanted),
+      ],
+      mustBegin,
+    )
+    for (const delivery of returned) this.#finish(delivery, SUBSCRIBER_GONE, false)
     for (const delivery of waiting) this.#finish(delivery, CANCELLED)
     const running = this.#unanswered.matching(isWanted)
     for (const id of running) {
@@ -1012,7 +1026,7 @@ export class Hub implements DeliverySink {
       this.#finish(delivery, CANCELLED)
     }
     this.#pump()
-    return { waiting: behind.length + blocked.length + waiting.length, running: running.length }
+    return { waiting: held.length + waiting.length, running: running.length }
   }
 
   /** Deliveries that wait for their time do so no longer. @returns how many */
@@ -1058,6 +1072,13 @@ function outcomeOf({ state }: Delivery, fault: string | null): 'done' | 'dead' |
 function shownOutcome(delivery: Delivery, fault: string | null): 'done' | 'dead' | 'cancelled' {
   const outcome = outcomeOf(delivery, fault)
   return outcome === 'done' || outcome === 'dead' ? outcome : 'cancelled'
+}
+
+function partition<T>(all: readonly T[], isFirst: (each: T) => boolean): [T[], T[]] {
+  const first: T[] = []
+  const rest: T[] = []
+  for (const each of all) (isFirst(each) ? first : rest).push(each)
+  return [first, rest]
 }
 
 /** It is alone while it waits: its store begins it. */

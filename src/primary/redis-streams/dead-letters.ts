@@ -3,9 +3,11 @@ import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import { cutText } from '../../core/errors/description.ts'
 import { isPlainObject } from '../../core/schemas/standard-schema.ts'
+import { decodeEntry } from '../../runtime/redis-streams/entry.ts'
 import { DEAD_STREAM, streamOf } from '../../runtime/redis-streams/keys.ts'
 import { SCRIPTS } from '../../runtime/redis-streams/stream-commands.ts'
 import type { RedisArgument, RedisClient } from '../../stores/redis/client.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { DEAD_LETTERS_MAX_BYTES, DEAD_LETTERS_PAGE_BYTES, DeadLetterCollector } from '../events/dead-letters.ts'
 
 /** Maximum number of dead letters; above it the oldest are dropped. */
@@ -46,6 +48,8 @@ interface Options {
   max?: number
   /** EVENT_BUS_MAX_DEAD_BYTES. */
   maxBytes?: number
+  /** Called before the replay of an event: it is not of what was taken back. */
+  onReplay?: (event: EventFrame) => Promise<void>
 }
 
 type Reply = [entryId: string, fields: string[]]
@@ -112,6 +116,8 @@ export class StreamDeadLetters {
     const { entryId, fields } = deadLetter
     const { event, group } = fields
     if (event === undefined || group === undefined) return false
+    const decoded = decodeEntry(event, ['e', fields.e ?? '', 'p', fields.p ?? ''])
+    if (typeof decoded === 'object') await this.#options.onReplay?.(decoded.frame)
     const keys = [DEAD_STREAM, streamOf(event)]
     return (await this.#redis.run<number>(SCRIPTS.replayDeadLetter, keys, [entryId, group])) === 1
   }

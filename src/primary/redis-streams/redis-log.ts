@@ -100,6 +100,7 @@ export class RedisLog {
       listening: this.#listening,
       store: options.store,
       stored: options.stored,
+      onReplay: (event) => this.#cancels.revive(event),
     })
 
     // ── reading ──

@@ -1,6 +1,16 @@
 // Events of streams that were taken back.
 import type { CancelTarget } from '../../contracts/events.ts'
-import { CANCEL_KEPT_MS, Cancels, isMeant, isTree, type Meant } from '../../runtime/events/cancelling.ts'
+import {
+  CANCEL_KEPT_MS,
+  Cancels,
+  isMeant,
+  isRevival,
+  isTree,
+  type Meant,
+  type Revival,
+  type Revived,
+  revivalOf,
+} from '../../runtime/events/cancelling.ts'
 import { CANCELLED, CANCELLED_CHANNEL } from '../../runtime/redis-streams/keys.ts'
 import { serverMs } from '../../runtime/redis-streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
@@ -19,6 +29,7 @@ export interface StreamCancelsOptions {
 /**
  * What was taken back is a sorted set: a `CancelTarget` as JSON, and when, by the server's clock. Entries of that time or before are not delivered,
  * those that an event has caused for some time after it, too.
+ * A replay of a dead letter is there, too: it and what it causes are not meant by what was there before.
  * Every process reads the set when it starts, when its connection is back, and when another one says that there is more.
  */
 export class StreamCancels {
@@ -47,20 +58,41 @@ export class StreamCancels {
     this.#cancels.add(what, lastMsOf(what, nowMs))
   }
 
+  /** A dead letter of the event is replayed: what was taken back before does not hold it up. @throws EVENT_BUS_UNAVAILABLE */
+  async revive(event: Revived): Promise<void> {
+    const { redis } = this.#options
+    await this.look()
+    if (!this.#cancels.hasTree(event)) return
+    // After a cancel of the same millisecond.
+    const atMs = (await serverMs(redis)) + 0.5
+    await redis.command('zadd', [CANCELLED, atMs, JSON.stringify(revivalOf(event))])
+    await redis.command('publish', [CANCELLED_CHANNEL, ''])
+    await this.look()
+  }
+
   /** Reads what is new. While Redis is away, the next look finds it. */
   async look(): Promise<void> {
     const { redis, hub } = this.#options
     try {
       const found = await redis.command<string[]>('zrangebyscore', [CANCELLED, this.#lastMs, '+inf', 'WITHSCORES'])
       for (let n = 0; n + 1 < found.length; n += 2) {
-        const what = JSON.parse(found[n]!) as CancelTarget
+        const what = JSON.parse(found[n]!) as CancelTarget | Revival
         const atMs = Number(found[n + 1])
+        if (isRevival(what)) {
+          this.#lastMs = Math.max(this.#lastMs, atMs)
+          this.#cancels.revive(what.revived)
+          hub.revive(what.revived)
+          continue
+        }
         const untilMs = lastMsOf(what, atMs)
         this.#lastMs = Math.max(this.#lastMs, atMs)
         if (!this.#cancels.add(what, untilMs)) continue
         hub.cancel(
           ({ event }) =>
-            event.source instanceof TakenEntry && timeOf(event.source.id) <= untilMs && isMeant(what, event),
+            !(isTree(what) && this.#cancels.isRevived(event, what.id)) &&
+            event.source instanceof TakenEntry &&
+            timeOf(event.source.id) <= untilMs &&
+            isMeant(what, event),
         )
       }
     } catch {

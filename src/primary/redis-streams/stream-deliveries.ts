@@ -34,7 +34,7 @@ export class StreamDeliveries {
 
   /** @param fields null: cut from the stream on its way here. @param claimed null: no consumer had it before */
   take(group: StreamGroup, [id, fields]: Entry, claimed: ClaimedShare | null = null): void {
-    const { hub, settlements, cancels, replica, mayBegin } = this.#options
+    const { settlements, cancels, mayBegin } = this.#options
     const entry = new TakenEntry(settlements, {
       group,
       id,
@@ -49,7 +49,21 @@ export class StreamDeliveries {
     const event = decodeEntry(group.event, fields)
     if (typeof event === 'string') return void settlements.storeMalformed(entry, fields, event)
     if (event.onlyGroup !== null && event.onlyGroup !== group.name) return settlements.acknowledge(entry)
-    if (cancels.has(id, event.frame)) return settlements.acknowledge(entry)
+    if (cancels.has(id, event.frame)) return void this.#takenBack(entry, event, claimed)
+    this.#goesOn(entry, event, claimed)
+  }
+
+  /** Another process may have replayed it, or what has caused it. */
+  async #takenBack(entry: TakenEntry, event: StreamEvent, claimed: ClaimedShare | null): Promise<void> {
+    const { settlements, cancels, mayBegin } = this.#options
+    await cancels.look()
+    if (cancels.has(entry.id, event.frame)) return settlements.acknowledge(entry)
+    if (mayBegin()) this.#goesOn(entry, event, claimed)
+    else settlements.release(entry)
+  }
+
+  #goesOn(entry: TakenEntry, event: StreamEvent, claimed: ClaimedShare | null): void {
+    const { hub, replica } = this.#options
     if (event.replica !== replica && this.#received.add(event.frame.id)) hub.record(event.frame, null, false)
     this.#deliver(entry, event, claimed)
   }

@@ -92,6 +92,8 @@ export interface StreamDriverOptions {
   store: (event: EventFrame, origin: SubscriberThread | null) => Promise<string>
   /** The dead letters in the database. */
   stored: DeadLetters
+  /** Called before the replay of an event. */
+  onReplay: (event: EventFrame) => Promise<void>
 }
 
 /** Publishes, requests and lists dead letters for the primary, over the streams. */
@@ -103,9 +105,10 @@ export class StreamDriver implements EventDriver {
 
   constructor(options: StreamDriverOptions) {
     this.#options = options
-    const { settings, hub, own, listening, stored } = options
+    const { settings, hub, own, listening, stored, onReplay } = options
     this.inRedis = new StreamDeadLetters(own.redis, {
       maxBytes: settings.eventBusMaxDeadBytes,
+      onReplay,
       onCut: (deadLetters) => hub.deadLetters.dropped.add(deadLetters),
     })
     this.deadLetters = new CombinedDeadLetters(this.inRedis, stored)

@@ -1,14 +1,13 @@
 // The rows of events that are taken back.
 import type { Queryable } from '../../contracts/db.ts'
 import type { CancelTarget } from '../../contracts/events.ts'
-import { CANCELLED, isTree } from '../events/cancelling.ts'
-import { IS_CAUSED_ON_SERVER } from './caused-rows.ts'
-import { CLOCK_MS, type StoreDatabase } from './database.ts'
-import { keyColumnOf } from './event-columns.ts'
+import { CANCELLED, isTree, type Revived } from '../events/cancelling.ts'
+import { type Dialect, LAST_SEQ, noteCancel } from './cancel-notes.ts'
+import { IS_CAUSED_ON_SERVER, isCausedOnFile } from './caused-rows.ts'
+import type { StoreDatabase } from './database.ts'
+import { keyColumnOf, lineageIn, PositionList } from './event-columns.ts'
 import { cancelReports } from './report-rows.ts'
 import { begunColumn, uniqueColumns } from './unique-rows.ts'
-
-type Dialect = keyof typeof CLOCK_MS
 
 /** Replays of dead letters whose rows are gone. */
 const END_REPLAYS = `UPDATE heddle_dead SET replay = 'failed', replay_error = $1, is_parked = 0, payload = '' WHERE replay = 'running' AND replay_seq > 0
@@ -16,48 +15,45 @@ const END_REPLAYS = `UPDATE heddle_dead SET replay = 'failed', replay_error = $1
 
 /** Rows that one statement deletes. */
 const PAGE = 10_000
-
-const LAST_SEQ: Record<Dialect, string> = {
-  sqlite: "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'heddle_delivery'), 0)",
-  postgres: "coalesce(pg_sequence_last_value('heddle_delivery_seq'), 0)",
-}
+const DELETE_LATE = new PositionList('DELETE FROM heddle_delivery WHERE seq IN')
 
 /** The last row number used. */
 export async function lastSeqOf(db: StoreDatabase): Promise<number> {
   return Number((await db.queryOne<{ last: number }>(`SELECT ${LAST_SEQ[db.dialect]} AS last`))!.last)
 }
 
-/**
- * What was taken back in the last minutes: each process looks whether it has some in hand.
- * `what` is a `CancelTarget` as JSON; rows above `last_seq` are not meant, except those that an event has caused. `at_ms` is by the database's clock.
- */
-export const cancelTable = (dialect: Dialect): string =>
-  `CREATE TABLE IF NOT EXISTS heddle_cancel (
-    n ${dialect === 'sqlite' ? 'INTEGER PRIMARY KEY AUTOINCREMENT' : 'BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY'},
-    what TEXT NOT NULL, last_seq BIGINT NOT NULL, at_ms BIGINT NOT NULL)`
+/** What was deleted. */
+export interface CancelledRows {
+  /** Numbers of the rows. */
+  seqs: number[]
+  /** Number of the note; 0: there was nothing. */
+  n: number
+  /** Number of the last row that is meant. */
+  lastSeq: number
+}
 
 /**
  * Deletes the rows, and notes it for those who have some in hand.
  * @param caused on a file: the rows that a tree has, see `findCaused`
- * @param isAgain true for what was taken back before, and may have published meanwhile
- * @returns numbers of the rows, of the note, and of the last row that is meant
  */
 export async function cancelRows(
   tx: Queryable,
   dialect: Dialect,
   what: CancelTarget,
   caused: readonly number[],
-  isAgain = false,
-): Promise<{ seqs: number[]; n: number; lastSeq: number }> {
+): Promise<CancelledRows> {
   const seqs: number[] = []
   const ids = new Set<string>()
   for (const { where, params } of conditionsOf(what, dialect, caused)) {
-    for (let found = PAGE; found === PAGE; ) {
+    // A row may be replaced or moved by another transaction that this one waits for: it is looked at again.
+    const again = dialect === 'sqlite' ? '' : ` AND ${where}`
+    for (let found = PAGE; found > 0; ) {
       const { rows } = await tx.execute<{ seq: number; event_id: string }>(
-        `DELETE FROM heddle_delivery WHERE seq IN (SELECT seq FROM heddle_delivery WHERE ${where} LIMIT ${PAGE}) RETURNING seq, event_id`,
+        `DELETE FROM heddle_delivery WHERE seq IN (SELECT seq FROM heddle_delivery WHERE ${where} LIMIT ${PAGE})${again} RETURNING seq, event_id`,
         params,
       )
-      found = rows.length
+      // On a server others may have deleted some of the page.
+      found = dialect === 'sqlite' && rows.length < PAGE ? 0 : rows.length
       for (const { seq, event_id } of rows) {
         seqs.push(Number(seq))
         ids.add(event_id)
@@ -65,16 +61,59 @@ export async function cancelRows(
     }
   }
   // What a tree publishes from now on is meant as well.
-  if (seqs.length === 0 && (isAgain || !isTree(what))) return { seqs, n: 0, lastSeq: 0 }
+  if (seqs.length === 0 && !isTree(what)) return { seqs, n: 0, lastSeq: 0 }
+  return noted(tx, dialect, what, seqs, ids)
+}
+
+/**
+ * Deletes what a tree has published since it was taken back.
+ * @param caused as for `cancelRows`
+ * @param isMeant false for what comes from a replay
+ */
+export async function cancelLateRows(
+  tx: Queryable,
+  dialect: Dialect,
+  what: CancelTarget,
+  caused: readonly number[],
+  isMeant: (event: Revived) => boolean,
+): Promise<CancelledRows> {
+  const seqs: number[] = []
+  const ids = new Set<string>()
+  for (const { where, params } of conditionsOf(what, dialect, caused))
+    for (let after = 0, found = PAGE; found === PAGE; ) {
+      const rows = await tx.query<{ seq: number; event_id: string; envelope: string }>(
+        `SELECT seq, event_id, envelope FROM heddle_delivery WHERE ${where} AND seq > ${after} ORDER BY seq LIMIT ${PAGE}`,
+        params,
+      )
+      found = rows.length
+      after = Number(rows.at(-1)?.seq ?? after)
+      const meant = rows.filter(({ event_id, envelope }) => isMeant({ id: event_id, ...lineageIn(envelope) }))
+      await Promise.all(
+        DELETE_LATE.run(
+          tx,
+          meant.map(({ seq }) => Number(seq)),
+        ),
+      )
+      for (const { seq, event_id } of meant) {
+        seqs.push(Number(seq))
+        ids.add(event_id)
+      }
+    }
+  return seqs.length === 0 ? { seqs, n: 0, lastSeq: 0 } : noted(tx, dialect, what, seqs, ids)
+}
+
+async function noted(
+  tx: Queryable,
+  dialect: Dialect,
+  what: CancelTarget,
+  seqs: number[],
+  ids: ReadonlySet<string>,
+): Promise<CancelledRows> {
   if (seqs.length > 0) {
     await tx.execute(END_REPLAYS, [CANCELLED])
     await cancelReports(tx, dialect, [...ids])
   }
-  const { rows } = await tx.execute<{ n: number; last_seq: number }>(
-    `INSERT INTO heddle_cancel (what, last_seq, at_ms) VALUES ($1, ${LAST_SEQ[dialect]}, ${CLOCK_MS[dialect]}) RETURNING n, last_seq`,
-    [JSON.stringify(what)],
-  )
-  return { seqs, n: Number(rows[0]!.n), lastSeq: Number(rows[0]!.last_seq) }
+  return { seqs, ...(await noteCancel(tx, dialect, what)) }
 }
 
 /** Rows that are ready, and rows that are due later, each by an index; rows without a group by their event. */
@@ -89,7 +128,11 @@ function conditionsOf(
     return [
       ofId(what.id),
       dialect === 'sqlite'
-        ? { where: 'seq IN (SELECT value FROM json_each($1))', params: [JSON.stringify(caused)] }
+        ? // One of them may have been replaced since they were found.
+          {
+            where: `seq IN (SELECT value FROM json_each($1)) AND ${isCausedOnFile('$2')}`,
+            params: [JSON.stringify(caused), what.id],
+          }
         : { where: IS_CAUSED_ON_SERVER, params: [what.id] },
     ]
   const key = what.key === undefined ? null : keyColumnOf(what.key)

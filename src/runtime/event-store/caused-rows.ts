@@ -18,8 +18,10 @@ export const CAUSED_INDEX = {
 const PAGE = 2000
 /** Places at which the id may stand. */
 const PLACES = Array.from({ length: GENERATIONS_MAX }, (_, generation) => 3 + generation * ANCESTOR_STEP).join()
-const FIND = `SELECT max(seq) AS last, json_group_array(seq) FILTER (WHERE ${HAS_PARENT} AND instr(envelope, $1) IN (${PLACES})
-    AND instr(envelope, $1) < instr(substr(envelope, 3), '"')) AS found
+/** @param id the parameter with the id of an event */
+export const isCausedOnFile = (id: string): string =>
+  `${HAS_PARENT} AND instr(envelope, ${id}) IN (${PLACES}) AND instr(envelope, ${id}) < instr(substr(envelope, 3), '"')`
+const FIND = `SELECT max(seq) AS last, json_group_array(seq) FILTER (WHERE ${isCausedOnFile('$1')}) AS found
   FROM (SELECT seq, envelope FROM heddle_delivery WHERE seq > $2 ORDER BY seq LIMIT +$3)`
 
 /**

@@ -2,7 +2,7 @@
 import type { Queryable } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/catalogue.ts'
 import { isInstance } from '../../core/errors/description.ts'
-import { cancelTable } from './cancel-rows.ts'
+import { cancelTable } from './cancel-notes.ts'
 import { ownTransaction, type StoreDatabase } from './database.ts'
 import { REPORT_TABLES } from './report-rows.ts'
 import { renameOld, SERVER_TABLES, takeOverServer } from './server-tables.ts'

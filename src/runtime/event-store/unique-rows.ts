@@ -2,6 +2,7 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import type { EventFrame, UniqueEvent } from '../../transport/frames/event-frame.ts'
 import { otherKey } from '../events/publication.ts'
+import { isOfCancelled } from './cancel-notes.ts'
 import { ALL_GROUPS } from './delivery-rows.ts'
 import { dueMsOf, envelopeOf, expiresMsOf, keyColumnOf, shareSql, sharesColumnOf } from './event-columns.ts'
 import { threadOf, unassignedOf } from './server-rows.ts'
@@ -126,7 +127,9 @@ export async function insertUnique(to: Queryable, target: UniqueTarget, frame: U
     await to.execute(DELETE_EXPIRED, [column, nowMs])
     before = await find()
   }
-  if (unique.replaces && before.some((found) => found.key !== key)) throw otherKey(frame)
+  // What a tree publishes after its cancel takes nobody's place.
+  const replaces = unique.replaces && !(frame.parentId !== null && (await isOfCancelled(to, target.dialect, frame)))
+  if (replaces && before.some((found) => found.key !== key)) throw otherKey(frame)
   // One that waits for its groups goes to all of them.
   const isForGroups = target.isForGroups && !before.some(({ grp }) => Number(grp) <= ALL_GROUPS)
   const thread = target.dialect === 'sqlite' ? target.thread : threadOf(target.member, target.thread)
@@ -142,8 +145,8 @@ export async function insertUnique(to: Queryable, target: UniqueTarget, frame: U
     column,
     sharesColumnOf(frame),
   ]
-  if (unique.replaces) params.push(2 * Math.floor(frame.timestampMs / 2))
-  const text = insertText({ ...target, isForGroups }, unique.replaces)
+  if (replaces) params.push(2 * Math.floor(frame.timestampMs / 2))
+  const text = insertText({ ...target, isForGroups }, replaces)
   for (;;) {
     const { rows } = await to.execute<{ event_id: string; due_ms: number }>(text, params)
     const replaced = rows.find(({ event_id }) => event_id !== id)

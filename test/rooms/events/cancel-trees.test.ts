@@ -113,6 +113,30 @@ for (const [where, startOf] of STARTS)
     await haveBegun([heddle], ['next'])
   })
 
+for (const [where, startOf] of STARTS)
+  test(`a dead letter that is replayed after the cancel runs, and what it causes, until the next cancel (${where})`, async (t) => {
+    const start = await startOf(t)
+    if (start === null) return t.skip('no such server')
+    const heddle = await start()
+    const causes = { event: 'tree.dies', failsOnce: true }
+    const children = [
+      { name: 'ended', children: [{ name: 'leaf', ...causes, children: [{ name: 'of leaf', stays: true }] }] },
+    ]
+    for (const root of [
+      { name: 'root', children },
+      { name: 'top', ...causes, children: [{ name: 'of top', stays: true }] },
+    ]) {
+      const id = await grow(heddle, root)
+      await until(async () => (await seenBy(heddle)).dead.length === 1, 'the dead letter')
+      assert.deepEqual(await cancel(heddle, id), { waiting: 0, running: 0 })
+      const [letter] = (await seenBy(heddle)).dead
+      assert.deepEqual((await heddle.post('/replay', { id: letter!.id })).body, { replayed: true })
+      await haveBegun([heddle], [root.name === 'root' ? 'of leaf' : 'of top'])
+      assert.deepEqual(await cancel(heddle, id), { waiting: 0, running: 1 })
+    }
+    assert.deepEqual((await seenBy(heddle)).dead, [])
+  })
+
 const FILE_OR_SERVER = [
   ['SQLite', (t: TestContext) => onSqlite(t, DOMAINS)],
   ['PostgreSQL', (t: TestContext) => onPostgres(t, false, DOMAINS)],
@@ -146,16 +170,23 @@ for (const [where, storeOf] of FILE_OR_SERVER) {
     if (store === null) return t.skip('no such server')
     const heddle = await store.start()
     const late = [{ name: 'much later', delayMs: 3_600_000 }]
-    const root = await grow(heddle, { name: 'root', children: [{ name: 'runs', stays: true, late }] })
+    const replayed = { name: 'dead', event: 'tree.dies', failsOnce: true, children: [{ ...late[0]!, name: 'of dead' }] }
+    const root = await grow(heddle, { name: 'root', children: [{ name: 'runs', stays: true, late }, replayed] })
     await grow(heddle, { name: 'other', ...LONG })
     await haveBegun([heddle], ['runs'])
+    await until(async () => (await seenBy(heddle)).dead.length === 1, 'the dead letter')
     assert.deepEqual(await cancel(heddle, root), { waiting: 0, running: 1 })
     await until(async () => (await store.rows('SELECT seq FROM heddle_delivery')).length === 2, 'the late event')
+    await heddle.post('/replay', { id: (await seenBy(heddle)).dead[0]!.id })
+    await until(
+      async () => (await store.rows('SELECT seq FROM heddle_delivery')).length === 3,
+      'what the replay causes',
+    )
     await store.rows('UPDATE heddle_cancel SET at_ms = at_ms - 600000')
     // Once a minute.
-    await until(async () => (await store.rows('SELECT seq FROM heddle_delivery')).length === 1, 'its end', 90_000)
-    const names = await store.rows<{ payload: string }>('SELECT payload FROM heddle_delivery')
-    assert.match(String(names[0]!.payload), /other/)
+    await until(async () => (await store.rows('SELECT seq FROM heddle_delivery')).length === 2, 'its end', 90_000)
+    const rows = await store.rows<{ payload: string }>('SELECT payload FROM heddle_delivery')
+    assert.deepEqual(rows.map(({ payload }) => JSON.parse(String(payload)).name).sort(), ['of dead', 'other'])
   })
 
   test(`after a crash, what its handlers had published late is not delivered (${where})`, async (t) => {
@@ -172,20 +203,6 @@ for (const [where, storeOf] of FILE_OR_SERVER) {
     const next = await store.start()
     await until(async () => (await store.rows('SELECT seq FROM heddle_delivery')).length === 0, 'the end of the row')
     assert.deepEqual((await seenBy(next)).begun, [])
-  })
-
-  test(`the replay of a dead letter is of its tree, until ten minutes after the cancel (${where})`, async (t) => {
-    const store = await storeOf(t)
-    if (store === null) return t.skip('no such server')
-    const heddle = await store.start()
-    const dead = { name: 'dead', event: 'tree.dies', fails: true, stays: false }
-    const root = await grow(heddle, { name: 'root', children: [{ name: 'ended', children: [dead] }] })
-    await until(async () => (await seenBy(heddle)).dead.length === 1, 'the dead letter')
-    const { id } = (await seenBy(heddle)).dead[0]!
-    assert.deepEqual(await cancel(heddle, root), { waiting: 0, running: 0 })
-    assert.deepEqual((await heddle.post('/replay', { id })).body, { replayed: true })
-    await until(async () => (await seenBy(heddle)).replays[0]?.outcome === 'failed', 'the end of the replay')
-    assert.equal((await seenBy(heddle)).begun.filter((name) => name === 'dead').length, 1)
   })
 
   test(`a cancel reaches sixteen generations down, and no seventeenth (${where})`, async (t) => {
@@ -248,6 +265,99 @@ for (const [where, storeOf] of FILE_OR_SERVER) {
     assert.deepEqual(await cancel(heddle, ids.ended!), { waiting: 2, running: 0 })
   })
 }
+
+const QUEUED = { event: 'tree.queues', unique: 'u', replace: true as const }
+
+for (const [where, storeOf] of FILE_OR_SERVER)
+  test(`what waits under a name is of whoever has replaced it last before the cancel (${where})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return t.skip('no such server')
+    const heddle = await store.start()
+    const holder = await grow(heddle, { name: 'holder', event: 'tree.queues', stays: true })
+    await haveBegun([heddle], ['holder'])
+    const root = await grow(heddle, {
+      name: 'root',
+      children: [
+        { name: 'of tree', ...QUEUED },
+        { name: 'runs', stays: true, late: [{ name: 'late', ...QUEUED, unique: 'v' }] },
+      ],
+    })
+    await haveBegun([heddle], ['runs'])
+    const count = `SELECT seq FROM heddle_delivery WHERE uniq LIKE 'w %'`
+    await until(async () => (await store.rows(count)).length === 1, 'the row of the tree')
+    // In the tree, and then not: the subscriber has it in hand all the time.
+    await pause(200)
+    await grow(heddle, { name: 'stranger', ...QUEUED })
+    await grow(heddle, { name: 'another', ...QUEUED, unique: 'v' })
+    await grow(heddle, { name: 'taken over', ...QUEUED, unique: 'x' })
+    await pause(200)
+    const second = await grow(heddle, { name: 'second', children: [{ name: 'takes over', ...QUEUED, unique: 'x' }] })
+    await until(
+      async () => (await store.rows(`${count} AND payload LIKE '%takes over%'`)).length === 1,
+      'the other way',
+    )
+    assert.deepEqual(await cancel(heddle, root), { waiting: 0, running: 1 })
+    assert.deepEqual(await cancel(heddle, second), { waiting: 1, running: 0 })
+    await until(() => heddle.logs.some(({ msg }) => msg === 'runs has ended'), 'its end')
+    assert.deepEqual(await cancel(heddle, holder), { waiting: 0, running: 1 })
+    await haveBegun([heddle], ['stranger', 'another'])
+    await until(async () => (await store.rows('SELECT seq FROM heddle_delivery')).length === 0, 'the end of all rows')
+    const { begun } = await seenBy(heddle)
+    for (const name of ['of tree', 'late', 'taken over', 'takes over']) assert.equal(begun.includes(name), false, name)
+  })
+
+test('a cancel that waits for the transaction of who replaces a row leaves it that row', async (t) => {
+  const store = await onPostgres(t, false, DOMAINS)
+  if (store === null) return t.skip('no PostgreSQL')
+  const heddle = await store.start()
+  const holder = await grow(heddle, { name: 'holder', event: 'tree.queues', stays: true })
+  await haveBegun([heddle], ['holder'])
+  const root = await grow(heddle, { name: 'root', children: [{ name: 'of tree', ...QUEUED }] })
+  await until(
+    async () => (await store.rows(`SELECT seq FROM heddle_delivery WHERE uniq LIKE 'w %'`)).length === 1,
+    'it',
+  )
+  const replacing = heddle.post('/publish-in-transaction', { name: 'stranger', ...QUEUED })
+  await until(() => heddle.logs.some(({ msg }) => msg === 'stranger is published'), 'the replacement')
+  const cancelling = cancel(heddle, root)
+  await until(
+    async () =>
+      (await store.rows(`SELECT pid FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`)).length > 0,
+    'the cancel to wait',
+  )
+  await heddle.post('/let-go', {})
+  await replacing
+  assert.deepEqual(await cancelling, { waiting: 0, running: 0 })
+  await cancel(heddle, holder)
+  await haveBegun([heddle], ['stranger'])
+})
+
+test('a replay in one process, whose cancel and replay another has not heard of yet, runs there', async (t) => {
+  const store = await onPostgres(t, false, DOMAINS)
+  if (store === null) return t.skip('no PostgreSQL')
+  const both = [await store.start({ REPLICA_ID: 'a' }), await store.start({ REPLICA_ID: 'b' })] as const
+  const [first] = both
+  await until(async () => (await store.rows(OWNERS)).length === 2, 'slots of both')
+  const names = Array.from({ length: 12 }, (_, n) => `e${n}`)
+  const letters = names.map((name) => ({
+    name,
+    key: name,
+    event: 'tree.dies',
+    fails: true,
+    children: [{ name: `child of ${name}`, key: name }],
+  }))
+  const root = await grow(first, { name: 'root', children: letters })
+  const all = 'SELECT id FROM heddle_dead'
+  await until(async () => (await store.rows(all)).length === 12, 'the dead letters')
+  const begunIn = async (): Promise<number> =>
+    (await Promise.all(both.map(seenBy))).flatMap(({ begun }) => begun.filter((name) => name.startsWith('child')))
+      .length
+  await until(async () => (await begunIn()) === 12, 'the children of the first time')
+  await cancel(first, root)
+  const ids = await store.rows<{ id: string }>(`${all} WHERE replay = ''`)
+  await Promise.all(ids.map(({ id }) => first.post('/replay', { id })))
+  await until(async () => (await begunIn()) === 24, 'the children of the replays')
+})
 
 const OWNERS = `SELECT DISTINCT s.member FROM heddle_slot AS s JOIN heddle_group AS g ON g.id = s.grp
   WHERE g.event = 'tree.grows' AND s.member IS NOT NULL`

@@ -8,7 +8,7 @@ import {
   lineageText,
 } from '../../../src/core/causality/ancestors.ts'
 import { SYSTEM_CLOCK } from '../../../src/core/schedule/clock.ts'
-import { CANCEL_KEPT_MS, Cancels, isMeant, type Meant } from '../../../src/runtime/events/cancelling.ts'
+import { CANCEL_KEPT_MS, Cancels, isMeant, lateOf, type Meant } from '../../../src/runtime/events/cancelling.ts'
 import { checkCancel } from '../../../src/tools/event-bus/options.ts'
 import { eventOf, fakeThread, hubOf, instanceOf } from './fake-thread.ts'
 
@@ -97,4 +97,32 @@ test('in memory, what a cancelled tree publishes is not delivered for ten minute
   nowMs = CANCEL_KEPT_MS + 1
   publish({ ...child, id: idOf(8) })
   assert.deepEqual(thread.events, [root.id, idOf(7), idOf(8)])
+})
+
+test('a replay goes past the cancels before it, with what it causes, until the next', () => {
+  const [root, leaf, child] = [1, 2, 3].map((n) => `evt_${String(n).padStart(32, '0')}`)
+  const at = (id: string, parentId: string | null, ancestors = '') => ({
+    id,
+    parentId,
+    ancestors,
+    event: 'a.b',
+    key: null,
+    unique: null,
+  })
+  const cancels = new Cancels()
+  cancels.add({ id: root!, causedToo: true }, Number.POSITIVE_INFINITY)
+  const [replayed, below, beside] = [at(leaf!, root!), at(child!, leaf!, root!), at('other', root!)]
+  assert.deepEqual(
+    [replayed, below, beside].map((each) => cancels.has(each, 1)),
+    [true, true, true],
+  )
+  cancels.revive(replayed)
+  assert.deepEqual(
+    [replayed, below, beside].map((each) => cancels.has(each, 1)),
+    [false, false, true],
+  )
+  cancels.add(lateOf({ id: root!, causedToo: true }), Number.POSITIVE_INFINITY)
+  assert.equal(cancels.has(below, 1), false)
+  cancels.add({ id: root!, causedToo: true }, Number.POSITIVE_INFINITY)
+  assert.equal(cancels.has(below, 1), true)
 })

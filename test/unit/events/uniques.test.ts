@@ -61,3 +61,21 @@ test('each subscriber has its own, and a broadcast every one', (t) => {
   hub.publish(eventOf('b', { unique: running }), null)
   assert.deepEqual([slow.events, quick.events, all.events], [['a'], ['a', 'b'], ['a', 'b']])
 })
+
+test('what a tree publishes after its cancel takes nobody’s place, and what it had in another’s place goes with it', (t) => {
+  const { hub } = hubOf(t)
+  const thread = fakeThread()
+  hub.subscribe('order.placed', 'g', { concurrency: 1 }, instanceOf(thread))
+  hub.publish(eventOf('holder'), null)
+  const other: UniqueEvent = { ...last, name: 'v' }
+  hub.publish(eventOf('a', { unique: last }), null)
+  hub.publish(eventOf('b', { unique: last, parentId: 'root' }), null)
+  hub.publish(eventOf('c', { unique: other, parentId: 'root' }), null)
+  hub.publish(eventOf('d', { unique: other, payload: '{"of":"d"}' }), null)
+  assert.deepEqual(hub.cancelMeant({ id: 'root', causedToo: true }), { waiting: 1, running: 0 })
+  assert.equal(hub.publish(eventOf('e', { unique: other, parentId: 'root' }), null), 'c')
+  hub.delivered(thread.taken[0]!.id)
+  hub.delivered(thread.taken[1]!.id)
+  assert.deepEqual(thread.events, ['holder', 'c'])
+  assert.equal(hub.pending, 0)
+})
