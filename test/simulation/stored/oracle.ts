@@ -152,6 +152,13 @@ export class StoredOracle {
       if (each.id === id && !each.isUnknown && hasIt(each.group.group)) each.acceptedAt = at
   }
 
+  /** Its replay was accepted, and nobody has taken that back. */
+  replayed(id: string, group: string): void {
+    const each = this.find(id, group)
+    each.acceptedAt = ++this.#moment
+    each.mayBeDeleted = false
+  }
+
   /** Another one is there in its place. */
   never(id: string): void {
     for (const each of this.#cases.values()) if (each.id === id) each.isCancelled = true
@@ -280,6 +287,11 @@ export class StoredOracle {
       ({ state, acceptedAt }) => state === 'open' && acceptedAt !== Number.POSITIVE_INFINITY,
     )
     return [...new Set(open.map(({ id }) => id))]
+  }
+
+  /** Events that somebody may replay. */
+  get letterIds(): string[] {
+    return [...new Set([...this.#cases.values()].flatMap(({ id, state }) => (state === 'letter' ? [id] : [])))]
   }
 
   /** Somebody takes an event back: perhaps it is handled before, and perhaps not. */

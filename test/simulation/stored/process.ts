@@ -476,7 +476,7 @@ export class StoredLane implements Holder {
               ? 'failed'
               : 'done'
       if (outcome === 'done' && draw.is(plan.rates.child) && !this.#run.isHealed)
-        void this.#run.publish(this, item.frame.id)
+        void this.#run.publish(this, item.frame)
       this.#run.lookAfterStill()
       if (item.handling !== null) this.#run.judge(() => oracle.ended(item.handling!, outcome))
       this.#run.tell(() => `${item.frame.id} for ${item.group}: ${outcome}`)

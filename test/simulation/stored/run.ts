@@ -23,6 +23,7 @@ import { PauseJudge } from './pauses.ts'
 import { PermitJudge } from './permits.ts'
 import { SimulatedProcess, type StoredLane } from './process.ts'
 import { type Recorded, SimulatedServer } from './server.ts'
+import { TreeJudge, treeId } from './trees.ts'
 import { TurnJudge } from './turns.ts'
 import { type Asked, UniqueJudge } from './uniques.ts'
 
@@ -126,6 +127,8 @@ interface StoredPlan {
   readonly followed: number
   /** Subscribers are paused, and resumed. */
   readonly paused: number
+  /** Cancels that take all back that an event has caused; null: none. */
+  readonly trees: number | null
 }
 
 type Deed = 'publish' | 'kill' | 'stop' | 'killLane' | 'outage' | 'letter' | 'jump' | 'freeze' | 'subscribe' | 'cancel'
@@ -236,7 +239,19 @@ function planOf(draw: Draw, log: StoredLog): StoredPlan {
     shares: null,
     followed: 0,
     paused: 0,
+    trees: null,
   }
+}
+
+/** The same for trees that are taken back. */
+function withTrees(plan: StoredPlan, draw: Draw): StoredPlan {
+  if (!draw.is(0.25)) return plan
+  // An event that may be replaced is of the tree of whoever has replaced it: the rooms play that.
+  // One that takes a replay back by its id alone is played by the other runs.
+  const others = plan.deeds.filter((deed) => deed !== 'cancel')
+  const deeds = [...others, ...Array.from({ length: 10 }, (): Deed => 'letter')]
+  const rates = { ...plan.rates, child: draw.of([0.1, 0.4]), unrecoverable: draw.of([0.03, 0.2]) }
+  return { ...plan, unique: 0, deeds, rates, trees: draw.of([0.01, 0.05]) }
 }
 
 export interface StoredResult {
@@ -257,6 +272,7 @@ const OLD_FOLLOWED = 10
 /** Chance of another stream than that of the rest. */
 const TURNS_SEED = 0x51ab_1e5
 const WORK_SEED = 0x0b5e_77ed
+const TREES_SEED = 0x7ee5_0a11
 const CROWD = 60
 
 /** Within this time a server does what a process had sent before it died, and nobody takes over meanwhile, milliseconds. */
@@ -283,6 +299,8 @@ export class StoredRun {
   readonly #turnDraw: Draw
   /** The same of what is followed and paused. */
   readonly #workDraw: Draw
+  readonly #treeDraw: Draw
+  readonly trees = new TreeJudge()
   isHealed = false
   readonly #processes = new Set<SimulatedProcess>()
   /** Numbers of those that have ended, and of which others may know it. */
@@ -312,7 +330,8 @@ export class StoredRun {
     this.draw = new Draw(seed)
     this.#turnDraw = new Draw(seed ^ TURNS_SEED)
     this.#workDraw = new Draw(seed ^ WORK_SEED)
-    this.plan = withWork(withTurns(planOf(this.draw, log), this.#turnDraw), this.#workDraw)
+    this.#treeDraw = new Draw(seed ^ TREES_SEED)
+    this.plan = withTrees(withWork(withTurns(planOf(this.draw, log), this.#turnDraw), this.#workDraw), this.#treeDraw)
     const { refused, unanswered } = this.plan.rates
     this.#pauses = new PauseJudge(refused + unanswered > 0)
     this.turns = new TurnJudge({
@@ -519,6 +538,7 @@ export class StoredRun {
       if (this.#areKnown || this.plan.processes === 1) this.#do(this.draw.of(this.plan.deeds))
       if (this.#turnDraw.is(this.plan.shares?.crowds ?? 0)) this.#crowd()
       if (this.#workDraw.is(this.plan.paused)) void this.#pause().catch(this.failed)
+      if (this.plan.trees !== null && this.#treeDraw.is(this.plan.trees)) void this.#cancelTree().catch(this.failed)
     } catch (error) {
       this.failed(error)
     }
@@ -652,11 +672,11 @@ export class StoredRun {
   /** @param share whose the event is; default: chance */
   async publish(
     lane: StoredLane,
-    parent: string | null,
+    parent: EventFrame | null,
     share: { of: number; priority: string } | null = null,
   ): Promise<void> {
     const { draw, plan, oracle } = this
-    const id = `e${++this.#events}`
+    const id = this.#idOf(++this.#events)
     const event = draw.of(['a.b', 'c.d'])
     const key = draw.is(plan.keyed) ? `k${draw.below(plan.keys)}` : null
     const unique = key === null && draw.is(plan.unique) ? this.#unique() : null
@@ -665,8 +685,7 @@ export class StoredRun {
       plan.shares === null ? '' : lane.home.sharesOf(event, json, share?.priority ?? this.#priority(plan.shares))
     const frame: EventFrame = {
       id,
-      parentId: parent,
-      ancestors: '',
+      ...this.trees.published(id, parent),
       event,
       emitter: 'shop.Sell',
       requestId: null,
@@ -691,6 +710,10 @@ export class StoredRun {
     const names = groups.map(({ group }) => group)
     oracle.asked({ id, key, payload, expiresMs }, groups, (group) => this.#isKnown(group, lane.home))
     this.turns.asked(id)
+    const fate = this.trees.fateOf(id)
+    if (fate !== 'is delivered') this.#mayBeGone([id])
+    // Others hear of it a little later.
+    if (fate === 'never begins' && plan.processes === 1) oracle.never(id)
     const asked = unique === null ? null : this.uniques.asked(event, { id, payload, unique }, names, lane)
     for (const { group } of groups) if (draw.is(plan.rates.poison)) this.#poisons.set(`${id} ${group}`, 0)
     this.tell(
@@ -703,7 +726,7 @@ export class StoredRun {
     try {
       const answer = await lane.publish(frame, draw.is(plan.rates.slow))
       if (asked !== null) return this.#answered(asked, answer, lane)
-      if (lane.isAlive) {
+      if (lane.isAlive && fate === 'is delivered' && this.trees.fateOf(id) === fate) {
         oracle.accepted(id)
         this.followers.accepted(id)
         if (key === null && delayMs === 0 && ttlMs === 0) this.#waitForTurn(frame, told)
@@ -916,6 +939,41 @@ export class StoredRun {
     if (this.plan.processes === 1) this.oracle.cancelled(id)
   }
 
+  /** Of the event, or of one above it. */
+  async #cancelTree(): Promise<void> {
+    const open = [...this.#processes].filter(({ durable, isFrozen }) => durable.isOpen && !isFrozen)
+    const { openIds, letterIds } = this.oracle
+    const ids = letterIds.length > 0 && this.#treeDraw.is(0.5) ? letterIds : openIds
+    if (open.length === 0 || ids.length === 0) return
+    const process = this.#treeDraw.of(open)
+    const id = this.#treeDraw.of(this.trees.chain(this.#treeDraw.of(ids)))
+    this.tell(() => `${id} is taken back with all that it has caused, in process ${process.number}`)
+    const { cancel, ids: before } = this.trees.cancelling(id)
+    this.#mayBeGone(before)
+    process.operations++
+    const cancelled = await process.durable.cancel({ id, causedToo: true }).catch(() => null)
+    process.operations--
+    // What it has caused meanwhile is meant, too.
+    const below = this.trees.below(id)
+    this.#mayBeGone(below)
+    if (cancelled === null || !process.isAlive) return
+    this.trees.answered(cancel)
+    this.tell(() => `${id} was taken back with all: ${cancelled.waiting} waited, ${cancelled.running} ran`)
+    if (this.plan.processes === 1) for (const each of below) this.oracle.cancelled(each)
+  }
+
+  #mayBeGone(ids: readonly string[]): void {
+    for (const id of ids) {
+      this.oracle.cancelling(id)
+      this.followers.cancelling(id)
+      for (const { group } of this.plan.groups) this.turns.gone(id, group)
+    }
+  }
+
+  #idOf(number: number): string {
+    return this.plan.trees === null ? `e${number}` : treeId(number)
+  }
+
   async #toLetter(): Promise<void> {
     const open = [...this.#processes].filter(({ durable, isFrozen }) => durable.isOpen && !isFrozen)
     if (open.length === 0) return
@@ -943,7 +1001,14 @@ export class StoredRun {
     }
     if (isReplay) this.oracle.replaying(event, subscriber, process)
     else this.oracle.deleting(event, subscriber, process)
-    await (isReplay ? process.letters.replay(id) : process.letters.delete(id)).catch(() => {})
+    const replay = isReplay ? this.trees.replaying(event) : null
+    const isDone = await (isReplay ? process.letters.replay(id) : process.letters.delete(id)).catch(() => false)
+    if (replay !== null && isDone && process.isAlive) {
+      this.trees.answered(replay)
+      // A replay after the cancel is a new will.
+      if (this.plan.trees !== null && this.trees.fateOf(event) === 'is delivered')
+        this.oracle.replayed(event, subscriber)
+    }
     if (process.isAlive) this.oracle.settled(event, subscriber)
     if (isReplay && !this.isHealed && this.draw.is(this.plan.rates.killedReplay)) this.#kill(process)
   }
@@ -997,7 +1062,7 @@ export class StoredRun {
     const { followed } = this.plan
     if (followed === 0) return
     for (let left = OLD_FOLLOWED; left > 0 && this.#events > 0; left--) {
-      const id = `e${this.#workDraw.between(1, this.#events)}`
+      const id = this.#idOf(this.#workDraw.between(1, this.#events))
       if (this.oracle.groupsOf(id).length > 0 && !this.uniques.has(id)) this.followers.follow(id)
     }
   }

@@ -28,7 +28,13 @@ const RULES: readonly (readonly [RegExp, string | ((...found: string[]) => strin
   [/FROM json_array_elements_text\((\$\d+)::json\) ON CONFLICT/g, 'FROM json_each($1) WHERE true ON CONFLICT'],
   [/CAST\(([^()]+) AS json\) ->> ('\*'|\w+\.grp)/g, `json_extract($1, '$."' || $2 || '"')`],
   [/FROM json_array_elements_text\((\$\d+)::json\)(?= ORDER BY)/g, 'FROM json_each($1)'],
-  [/= ANY\((\$\d+)::(?:int|bigint)\[\]\)/g, 'IN (SELECT value FROM json_each($1))'],
+  // The events above a row.
+  [
+    /string_to_array\(split_part\(envelope, '"', 2\), ' '\) @> ARRAY\[(\$\d+)::text\]/g,
+    `instr(' ' || substr(envelope, 3, instr(substr(envelope, 3), '"') - 1) || ' ', ' ' || $1 || ' ') > 0`,
+  ],
+  [/USING gin \(\(string_to_array\(.*?, ' '\)\)\)/g, '(envelope)'],
+  [/= ANY\((\$\d+)::(?:int|bigint|text)\[\]\)/g, 'IN (SELECT value FROM json_each($1))'],
   [/<> ALL \((\$\d+)::bigint\[\]\)/g, 'NOT IN (SELECT value FROM json_each($1))'],
   // The rows that a subquery would find for each row before it.
   [
