@@ -145,15 +145,13 @@ export class Hub implements DeliverySink {
     this.#permits = new Permits({
       clock: options.clock,
       shared: options.sharedPermits ?? null,
+      roomOf,
       changed: () => this.subscribersChanged(),
     })
     this.#limits = new RateLimits({
       clock: options.clock,
       shared: options.sharedLimits ?? null,
-      roomOf: ({ queue, concurrency, instances }) => {
-        const room = instances.reduce((sum, { thread, isPaused }) => sum + (isPaused ? 0 : thread.room), 0)
-        return Math.max(1, Math.min(queue.waiting.size, concurrency - queue.inFlight, room))
-      },
+      roomOf,
       changed: () => this.subscribersChanged(),
       freed: ({ event, group }, share) => this.groups?.freed?.(event, group, share),
       aside: (consumer, share) => this.#stepAside(consumer, share),
@@ -1059,6 +1057,12 @@ export class Hub implements DeliverySink {
     this.#permits.close()
     this.trace.close()
   }
+}
+
+/** How many deliveries could begin now: those that wait, as far as there is room. At least one: that which asks. */
+function roomOf({ queue, concurrency, instances }: Consumer): number {
+  const room = instances.reduce((sum, { thread, isPaused }) => sum + (isPaused ? 0 : thread.room), 0)
+  return Math.max(1, Math.min(queue.waiting.size, concurrency - queue.inFlight, room))
 }
 
 /** @param fault why it has not been handled; null: it has */

@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../../core/schedule/clock.ts'
 import { valueIn } from '../../runtime/events/shares.ts'
 import type { Consumer, Delivery } from './consumer.ts'
 import type { PermitLimit } from './rate-window.ts'
-import { ShareLine } from './share-line.ts'
+import { ShareLine, waitingOf } from './share-line.ts'
 
 /** Permits that are not used are given back after this time, milliseconds. */
 const UNUSED_MS = 50
@@ -58,6 +58,8 @@ export interface PermitsParts {
   clock: Clock
   /** Null: this process alone counts. */
   shared: SharedPermits | null
+  /** How many deliveries could begin now: at least one, that which asks. */
+  roomOf: (consumer: Consumer) => number
   /** A consumer may have room again. */
   changed: () => void
 }
@@ -67,6 +69,8 @@ export class Permits {
   readonly #pools = new Map<string, Pool>()
   readonly #timers = new Set<Timer>()
   #asked: Pool[] = []
+  /** All their permits are in use: they ask again together. */
+  readonly #waiting = new Set<Pool>()
   /** Some of their permits are given back. */
   readonly #given = new Set<Pool>()
   #isTelling = false
@@ -84,7 +88,9 @@ export class Permits {
     // One for all: no share goes before another.
     if (consumer.permits === null || consumer.permits.by === null) return true
     const pool = this.#pools.get(nameOf(consumer, consumer.permits, share))
-    if (pool === undefined || this.#isFree(pool)) return true
+    if (pool === undefined) return true
+    isOf(pool, consumer)
+    if (this.#isFree(pool)) return true
     pool.refused.add(share)
     return false
   }
@@ -135,11 +141,10 @@ export class Permits {
     const name = nameOf(consumer, limit, share)
     let pool = this.#pools.get(name)
     if (pool === undefined) {
-      pool = { name, max: 0, consumer, inUse: 0, granted: 0, gotMs: 0, refused: new Set(), state: 'idle' }
+      pool = { name, max: limit.max, consumer, inUse: 0, granted: 0, gotMs: 0, refused: new Set(), state: 'idle' }
       this.#pools.set(name, pool)
     }
-    // New code may have another.
-    Object.assign(pool, { max: limit.max, consumer })
+    isOf(pool, consumer)
     return pool
   }
 
@@ -185,12 +190,23 @@ export class Permits {
       if (this.#given.size > 0) await this.#tellGiven(shared!)
       const pools = this.#asked.splice(0, ASKS_MAX)
       if (pools.length === 0) continue
-      const asks = pools.map((pool) => ({ ...heldOf(pool), isWaiting: true, max: pool.max, wanted: wantedBy(pool) }))
+      const asks = pools.map((pool) => ({
+        ...heldOf(pool),
+        isWaiting: true,
+        max: pool.max,
+        wanted: this.#wantedBy(pool),
+      }))
       const granted = await shared!.ask(asks).catch(() => pools.map(() => 0))
       for (const [n, pool] of pools.entries()) this.#got(pool, granted[n]!)
       changed()
     }
     this.#isTelling = false
+  }
+
+  /** No more than could begin: permits that are not used are missing elsewhere. */
+  #wantedBy({ consumer, refused, max }: Pool): number {
+    const waiting = waitingOf(consumer.queue.waiting, refused.size === 0 ? null : refused)
+    return Math.max(1, Math.min(max, waiting, this.#parts.roomOf(consumer)))
   }
 
   async #tellGiven(shared: SharedPermits): Promise<void> {
@@ -207,28 +223,43 @@ export class Permits {
   }
 
   #got(pool: Pool, granted: number): void {
-    const { clock, changed } = this.#parts
     pool.granted += granted
     pool.state = granted > 0 ? 'idle' : 'waiting'
     if (granted > 0) {
-      pool.gotMs = clock.steadyMs()
+      pool.gotMs = this.#parts.clock.steadyMs()
       this.#mayTryAgain(pool)
       this.#later(UNUSED_MS, () => this.#giveBack(pool, pool.granted))
-    } else
-      this.#later(ASK_AGAIN_MS, () => {
-        pool.state = 'idle'
-        this.#mayTryAgain(pool)
-        changed()
-        if (pool.state !== 'idle') return
-        // Nobody waits any more.
-        this.#given.add(pool)
-        this.#tell()
-      })
+    } else {
+      if (this.#waiting.size === 0) this.#later(ASK_AGAIN_MS, () => this.#askAgain())
+      this.#waiting.add(pool)
+    }
+  }
+
+  #askAgain(): void {
+    const pools = [...this.#waiting]
+    this.#waiting.clear()
+    for (const pool of pools) {
+      pool.state = 'idle'
+      this.#mayTryAgain(pool)
+    }
+    this.#parts.changed()
+    for (const pool of pools) {
+      if (pool.state !== 'idle') continue
+      // Nobody waits any more.
+      this.#given.add(pool)
+      this.#tell()
+    }
   }
 
   close(): void {
     for (const timer of this.#timers) this.#parts.clock.cancel(timer)
   }
+}
+
+/** New code may have another subscriber, and another maximum. */
+function isOf(pool: Pool, consumer: Consumer): void {
+  pool.consumer = consumer
+  pool.max = consumer.permits!.max
 }
 
 const heldOf = ({ name, inUse, granted, state }: Pool): HeldPermits => ({
@@ -239,12 +270,3 @@ const heldOf = ({ name, inUse, granted, state }: Pool): HeldPermits => ({
 
 const nameOf = ({ event, group }: Consumer, { by }: PermitLimit, share: string): string =>
   by === null ? `${event} ${group}` : `${event} ${group} ${valueIn(share, by)}`
-
-/** No more than wait: permits that are not used are missing elsewhere. */
-function wantedBy({ consumer, refused, max }: Pool): number {
-  const { waiting } = consumer.queue
-  if (!(waiting instanceof ShareLine) || refused.size === 0) return Math.max(1, Math.min(max, waiting.size))
-  let wanted = 0
-  for (const share of refused) wanted += waiting.sizeOf(share)
-  return Math.max(1, Math.min(max, wanted))
-}

@@ -90,7 +90,7 @@ export interface RateLimitsParts {
   clock: Clock
   /** Null: this process alone counts. */
   shared: SharedLimits | null
-  /** How many deliveries could begin now: those that wait, as far as there is room. At least one: that which asks. */
+  /** How many deliveries could begin now: at least one, that which asks. */
   roomOf: (consumer: Consumer) => number
   /** The limit of a share has room again. */
   freed: (consumer: Consumer, share: string) => void
