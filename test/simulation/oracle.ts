@@ -42,6 +42,8 @@ export interface Attempt {
   readonly lane: number
   readonly isQuarantine: boolean
   readonly sentMs: number
+  /** No thread had begun it before. */
+  readonly isFirst: boolean
   /** It is on its way to the lane that has a time limit of its own: answers to one that was given up count for nothing. */
   isOver: boolean
   /** It takes one of the places of its subscriber. */
@@ -178,6 +180,7 @@ export class Oracle {
     if (running >= (each.group.options.concurrency ?? Number.POSITIVE_INFINITY))
       throw new Finding(`${says} is one more than its subscriber takes at a time`)
     if (each.key !== null && !each.isOfBefore) this.#checkOrder(each, says)
+    const isFirst = !each.wasSent
     each.wasSent = true
     this.#running.set(unit, running + 1)
     if (each.deaths > 0) this.#suspects++
@@ -186,6 +189,7 @@ export class Oracle {
       lane: lane.number,
       isQuarantine: lane.isQuarantine,
       sentMs: this.#world.steadyMs(),
+      isFirst,
       isOver: false,
       isCounted: true,
     }
@@ -293,6 +297,8 @@ export class Oracle {
       if (attempt.isOver) continue
       const { of } = attempt
       this.#over(attempt)
+      // It has not begun, and may expire.
+      if (isUnread && attempt.isFirst) of.wasSent = false
       of.repeats++
       if (of.group.options.broadcast) {
         this.#ended(of)
