@@ -20,7 +20,7 @@ import {
   type Meant,
   type Revived,
 } from '../../runtime/events/cancelling.ts'
-import type { HubEvent } from '../events/consumer.ts'
+import type { Delivery, HubEvent } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import type { Doorbell } from './doorbell.ts'
 import type { EventIndex } from './event-index.ts'
@@ -34,6 +34,8 @@ const LATE_MAX = 1000
 const PRUNE_MS = 60_000
 /** Time for which other processes may answer how many of the events ran in them, milliseconds. */
 const ANSWER_MS = 1000
+/** Time for which handlers of a tree are not told before other processes have heard of its cancel, milliseconds. */
+const HEARD_MS = 100
 
 export interface StoredCancelsParts {
   hub: Hub
@@ -100,14 +102,19 @@ export class StoredCancels {
     this.#note(what, lastSeq)
     const gone = new Set(seqs)
     // The hub has a row that was replaced as it was before.
-    const own = hub.cancel(({ event }) => gone.has(event.seq) || this.#isMeant(what, event))
+    const isWanted = ({ event }: Delivery): boolean => gone.has(event.seq) || this.#isMeant(what, event)
+    const ownWaiting = hub.cancelWaiting(isWanted)
     // Those that may have been replaced have gone back.
     const waiting = seqs.filter((seq) => !hand.has(seq)).length
-    const others = n === 0 ? [] : await this.#ask(n)
+    const asked = n === 0 ? Promise.resolve([]) : this.#ask(n)
+    // What handlers publish when they are told may be read by another process.
+    if (isTree(what)) await withTimeout(asked, HEARD_MS, undefined, this.#parts.clock)
+    const ownRunning = hub.cancelRunning(isWanted)
+    const others = await asked
     const taken = others.reduce((sum, each) => sum + each.taken, 0)
     return {
-      waiting: Math.max(0, waiting - taken) + own.waiting,
-      running: others.reduce((sum, each) => sum + each.running, own.running),
+      waiting: Math.max(0, waiting - taken) + ownWaiting,
+      running: others.reduce((sum, each) => sum + each.running, ownRunning),
     }
   }
 

@@ -998,6 +998,10 @@ export class Hub implements DeliverySink {
    * @returns how many waited, and how many ran
    */
   cancel(isWanted: (delivery: Delivery) => boolean): Cancelled {
+    return { waiting: this.cancelWaiting(isWanted), running: this.cancelRunning(isWanted) }
+  }
+
+  cancelWaiting(isWanted: (delivery: Delivery) => boolean): number {
     const behind = this.#topology
       .consumers()
       .flatMap((consumer) => consumer.queues().flatMap((queue) => this.#keys.takeBehind(queue, isWanted)))
@@ -1016,6 +1020,11 @@ export class Hub implements DeliverySink {
     )
     for (const delivery of returned) this.#finish(delivery, SUBSCRIBER_GONE, false)
     for (const delivery of waiting) this.#finish(delivery, CANCELLED)
+    this.#pump()
+    return held.length + waiting.length
+  }
+
+  cancelRunning(isWanted: (delivery: Delivery) => boolean): number {
     const running = this.#unanswered.matching(isWanted)
     for (const id of running) {
       const delivery = this.#abandon(id, 'cancelled')
@@ -1024,7 +1033,7 @@ export class Hub implements DeliverySink {
       this.#finish(delivery, CANCELLED)
     }
     this.#pump()
-    return { waiting: held.length + waiting.length, running: running.length }
+    return running.length
   }
 
   /** Deliveries that wait for their time do so no longer. @returns how many */
