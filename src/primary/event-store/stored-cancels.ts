@@ -1,5 +1,4 @@
 // Takes stored events back.
-
 import type { Queryable } from '../../contracts/db.ts'
 import type { Cancelled } from '../../contracts/event-bus.ts'
 import type { CancelTarget } from '../../contracts/events.ts'
